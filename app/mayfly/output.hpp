@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+// What the CLI writes to standard output: text or JSON, buffered, and streamed, so that a dump of a million
+// interfaces starts to appear at once and needs no memory.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace mayfly::cli {
+
+// Keys stay in the order they are written, as `ip -j` has them.
+using Json = nlohmann::ordered_json;
+
+class Output {
+ public:
+  // fd < 0 keeps everything for take(): tests.
+  explicit Output(int fd) noexcept : fd_(fd) {}
+  ~Output() { flush(); }
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+
+  template <class... Args>
+  void print(fmt::format_string<Args...> text, Args&&... args) {
+    fmt::format_to(std::back_inserter(buffer_), text, std::forward<Args>(args)...);
+    if (buffer_.size() >= kFlushAt) flush();
+  }
+  void write(std::string_view text);
+  // One JSON document and a newline.
+  void write_json(const Json& document, bool pretty);
+  void flush();
+  std::string take() { return std::exchange(buffer_, {}); }
+  bool terminal() const noexcept;
+
+ private:
+  static constexpr size_t kFlushAt = 64 * 1024;
+  int fd_;
+  std::string buffer_;
+};
+
+// A JSON array whose elements are written as they arrive. An array that was never begun prints nothing;
+// begin() alone prints "[]".
+class JsonArray {
+ public:
+  JsonArray(Output& output, bool pretty) noexcept : output_(output), pretty_(pretty) {}
+  ~JsonArray() { end(); }
+  JsonArray(const JsonArray&) = delete;
+  JsonArray& operator=(const JsonArray&) = delete;
+
+  void begin();
+  void add(const Json& element);
+  void end();
+
+ private:
+  Output& output_;
+  bool pretty_;
+  bool begun_ = false;
+  bool empty_ = true;
+};
+
+// The document as text; bytes that are no UTF-8 become U+FFFD.
+std::string json_text(const Json& document, bool pretty);
+
+// "12 s ago", "3 min ago"; "never" for 0.
+std::string format_age(uint64_t then_ns, uint64_t now_ns);
+
+}  // namespace mayfly::cli

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "words.hpp"
+
+#include <linux/if_ether.h>
+#include <strings.h>
+
+#include "base/units.hpp"
+
+namespace mayfly::cli {
+
+bool Words::take(std::string_view word) noexcept {
+  if (done() || words_[at_] != word) return false;
+  subject_ = words_[at_++];
+  return true;
+}
+
+bool Words::take(std::initializer_list<std::string_view> words) noexcept {
+  for (const std::string_view word : words)
+    if (take(word)) return true;
+  return false;
+}
+
+std::string_view Words::text() {
+  if (error_) return {};
+  if (at_ == words_.size()) {
+    fail(EINVAL, "'{}': a value must follow", subject_);
+    return {};
+  }
+  return words_[at_++];
+}
+
+uint64_t Words::number(uint64_t least, uint64_t most) {
+  const std::string_view value = text();
+  return error_ ? 0 : value_or_fail(parse_number(subject_, value, least, most));
+}
+
+uint64_t Words::duration(uint64_t least_ns, uint64_t most_ns) {
+  const std::string_view value = text();
+  return error_ ? 0 : value_or_fail(parse_duration(subject_, value, least_ns, most_ns));
+}
+
+Mac Words::mac() {
+  const std::string_view value = text();
+  return error_ ? 0 : value_or_fail(parse_mac(subject_, value));
+}
+
+Ipv4 Words::ipv4() {
+  const std::string_view value = text();
+  return error_ ? 0 : value_or_fail(parse_ipv4(subject_, value));
+}
+
+Ipv4Prefix Words::prefix() {
+  const std::string_view value = text();
+  return error_ ? Ipv4Prefix{} : value_or_fail(parse_prefix(subject_, value));
+}
+
+NumberRange Words::range(uint32_t most) {
+  const std::string_view value = text();
+  if (error_) return {};
+  const size_t dash = value.find('-');
+  NumberRange range;
+  range.first = static_cast<uint32_t>(value_or_fail(parse_number(subject_, value.substr(0, dash), 0, most)));
+  range.last = range.first;
+  if (dash != std::string_view::npos)
+    range.last =
+        static_cast<uint32_t>(value_or_fail(parse_number(subject_, value.substr(dash + 1), 0, most)));
+  if (range.first > range.last) fail(EINVAL, "{} {}: the range is upside down", subject_, value);
+  return range;
+}
+
+uint16_t Words::ethertype() {
+  const std::string_view value = text();
+  if (error_) return 0;
+  const auto is = [value](std::string_view name) {
+    return value.size() == name.size() && strncasecmp(value.data(), name.data(), name.size()) == 0;
+  };
+  if (is("802.1q")) return ETH_P_8021Q;
+  if (is("802.1ad")) return ETH_P_8021AD;
+  const auto number = parse_number(subject_, value, 0, UINT16_MAX);
+  if (number) return static_cast<uint16_t>(*number);
+  fail(EINVAL, "{} '{}': expected 802.1Q, 802.1ad or a number like 0x88a8", subject_, value);
+  return 0;
+}
+
+Status Words::unknown() {
+  if (!error_ && at_ < words_.size()) fail(EINVAL, "unknown word '{}'", words_[at_]);
+  return status();
+}
+
+Status Words::status() const {
+  if (error_) return std::unexpected(*error_);
+  return {};
+}
+
+}  // namespace mayfly::cli

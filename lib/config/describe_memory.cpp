@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "base/units.hpp"
+#include "config/config.hpp"
+#include "config/ranges.hpp"
+
+namespace mayfly {
+namespace {
+
+// The budget of an interface: its two records, counters and references of one worker, its name, its share of
+// a demux.
+constexpr uint64_t kInterfaceBytes = 512;
+// A line of counters and a word of references, for every worker after the first.
+constexpr uint64_t kInterfaceBytesPerWorker = 72;
+
+}  // namespace
+
+std::string describe_memory(const Config& config) {
+  const uint64_t one = kInterfaceBytes + kInterfaceBytesPerWorker * (config.workers.count - 1);
+  const uint64_t pool = mbuf_pool_bytes(config.mbufs.count, config.mbufs.size_bytes);
+  uint64_t descriptors = 0;
+  for (const PortConfig& port : config.ports)
+    descriptors += uint64_t{config.rx_queues(port)} * port.rx_descriptors;
+
+  std::string out =
+      fmt::format("memory with {} worker{}:\n", config.workers.count, config.workers.count == 1 ? "" : "s");
+  out += fmt::format("  interface    at most {} each: {} for 100,000, {} for all {} (interfaces.limit)\n",
+                     format_bytes(one), format_bytes(100'000 * one),
+                     format_bytes(config.limits.interfaces * one), format_count(config.limits.interfaces));
+  out +=
+      "               address space is reserved for the limit; memory is taken as interfaces are created\n"
+      "               and goes back when they are gone\n";
+  out += fmt::format(
+      "  mbufs        {} for {} of {} each, taken at start; receive descriptors hold up to {} of them\n",
+      format_bytes(pool), format_count(config.mbufs.count), format_bytes(config.mbufs.size_bytes),
+      format_count(descriptors));
+  const uint64_t memory = config.eal.memory_or_default();
+  out += fmt::format("  EAL          {} {} hugepages (mbufs and rings are inside)\n",
+                     memory == 0 ? "what it needs," : format_bytes(memory),
+                     config.eal.hugepages ? "in" : "without");
+  out += fmt::format("  teardown     at most {} or {} objects retired before creating clients {}\n",
+                     format_bytes(config.teardown.high_bytes), format_count(config.teardown.high_objects),
+                     config.teardown.block ? "wait" : "are refused");
+  return out;
+}
+
+}  // namespace mayfly

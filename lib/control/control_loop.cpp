@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "control/control_loop.hpp"
+
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/check.hpp"
+#include "base/log.hpp"
+
+namespace mayfly {
+namespace {
+
+constexpr int kTickMs = 1;
+constexpr int kMostEvents = 8;
+
+}  // namespace
+
+ControlLoop::ControlLoop(Dataplane& dataplane, ControlServer& server)
+    : dataplane_(dataplane), server_(server), epoll_fd_(epoll_create1(EPOLL_CLOEXEC)) {
+  for (const int fd : {server_.epoll_fd(), dataplane_.reclaim.completion_fd(), dataplane_.ports.completion_fd()}) {
+    epoll_event event{EPOLLIN, {.fd = fd}};
+    MAYFLY_CHECK(epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, fd, &event) == 0, "epoll refused a descriptor of the daemon's");
+  }
+}
+
+ControlLoop::~ControlLoop() { close(epoll_fd_); }
+
+void ControlLoop::run(const std::atomic<bool>& stop) {
+  while (!stop.load(std::memory_order_relaxed)) round(kTickMs);
+}
+
+void ControlLoop::round(int wait_ms) {
+  epoll_event events[kMostEvents];
+  epoll_wait(epoll_fd_, events, kMostEvents, busy_ ? 0 : wait_ms);
+  server_.on_ready();
+  busy_ = server_.run_slices();
+  handle_worker_messages();
+  busy_ |= dataplane_.reclaim.collect(Deadline::after_ns(kCollectNs));
+  RetireList retired;
+  dataplane_.ports.poll_completions(retired, [this](const PortEvent& event) {
+    if (port_event_) port_event_(event);
+  });
+  dataplane_.commit(dataplane_.default_netns, retired);
+  run_neighbour_timers();
+  run_timers();
+  busy_ |= trim();
+}
+
+// One chunk of every table a round: about 100 us each while memory goes back after a peak.
+bool ControlLoop::trim() {
+  bool more = dataplane_.interfaces.trim(1);
+  more |= dataplane_.blocks.trim(1);
+  more |= dataplane_.routes.trim(1);
+  return more;
+}
+
+void ControlLoop::handle_worker_messages() {
+  RetireList retired;
+  for (WorkerLink& worker : dataplane_.workers) {
+    WorkerMessage message;
+    for (uint32_t i = 0; i < kMessagesPerRound && worker.from_worker->pop(&message); ++i) {
+      if (!dataplane_.interfaces.exists(message.ifindex) ||
+          dataplane_.interfaces.interface(message.ifindex).id != message.id)
+        continue;
+      if (message.type == WorkerMessage::Type::neighbour_wanted)
+        neighbour_wanted(message, retired);
+      else
+        arp_seen(message, retired);
+    }
+  }
+  dataplane_.commit(dataplane_.default_netns, retired);
+}
+
+void ControlLoop::neighbour_wanted(const WorkerMessage& message, RetireList& retired) {
+  Interface& interface = dataplane_.interfaces.interface(message.ifindex);
+  const auto resolution = dataplane_.neighbours.resolve(interface.neighbours, message.ifindex, message.address,
+                                                        monotonic_ns(), retired);
+  if (!resolution) {
+    static LogLimit limit;
+    log_limited(limit, LogLevel::warning, "neighbour", "{} on {}: {}", format_ipv4(message.address),
+                dataplane_.interfaces.record(message.ifindex).name, resolution.error().text);
+    return;
+  }
+  if (*resolution == NeighbourResolution::kStarted) ask(interface, message.address, kBroadcastMac);
+  if (*resolution == NeighbourResolution::kUsable)
+    tell_neighbour(ControlMessage::Type::neighbour_resolved, interface, message.address);
+}
+
+void ControlLoop::arp_seen(const WorkerMessage& message, RetireList& retired) {
+  Interface& interface = dataplane_.interfaces.interface(message.ifindex);
+  const auto learned = dataplane_.neighbours.learn(
+      interface.neighbours, message.ifindex, message.address, message.mac,
+      message.solicited ? NeighbourEvidence::kAnswer : NeighbourEvidence::kOther, !message.solicited, monotonic_ns(),
+      retired);
+  if (learned && learned->resolved)
+    tell_neighbour(ControlMessage::Type::neighbour_resolved, interface, message.address);
+}
+
+void ControlLoop::run_neighbour_timers() {
+  actions_.clear();
+  RetireList retired;
+  busy_ |= dataplane_.neighbours.tick(monotonic_ns(), kTimersPerRound, actions_, retired);
+  for (const NeighbourAction& action : actions_) {
+    if (!dataplane_.interfaces.exists(action.ifindex)) continue;
+    const Interface& interface = dataplane_.interfaces.interface(action.ifindex);
+    switch (action.kind) {
+      case NeighbourAction::Kind::kAskEveryone:
+        ask(interface, action.address, kBroadcastMac);
+        break;
+      case NeighbourAction::Kind::kAskDirectly:
+        ask(interface, action.address, action.mac);
+        break;
+      case NeighbourAction::Kind::kFailed:
+        tell_neighbour(ControlMessage::Type::neighbour_failed, interface, action.address);
+        break;
+      case NeighbourAction::Kind::kForgotten:
+        break;
+    }
+  }
+  dataplane_.commit(dataplane_.default_netns, retired);
+}
+
+// Any worker can send a request: each has a queue on every port. They take turns.
+void ControlLoop::ask(const Interface& interface, Ipv4 address, Mac to) {
+  const AddressList* list = interface.addresses.own();
+  ControlMessage message{};
+  message.type = ControlMessage::Type::send_arp_request;
+  message.ifindex = interface.ifindex;
+  message.id = interface.id;
+  message.address = address;
+  message.mac = to;
+  message.source = list == nullptr ? 0 : list->source_for(address);
+  if (dataplane_.workers.empty()) return;
+  dataplane_.workers[next_worker_].to_worker->push(message);
+  next_worker_ = (next_worker_ + 1) % static_cast<uint32_t>(dataplane_.workers.size());
+}
+
+void ControlLoop::tell_neighbour(ControlMessage::Type type, const Interface& interface, Ipv4 address) {
+  ControlMessage message{};
+  message.type = type;
+  message.ifindex = interface.ifindex;
+  message.id = interface.id;
+  message.address = address;
+  dataplane_.tell_workers(message);
+}
+
+void ControlLoop::run_timers() {
+  const uint64_t now = monotonic_ns();
+  if (now >= next_port_refresh_ns_) {
+    next_port_refresh_ns_ = now + kPortRefreshNs;
+    dataplane_.ports.refresh();
+  }
+  if (now < next_second_ns_) return;
+  next_second_ns_ = now + kNsPerSecond;
+  const Totals totals = dataplane_.totals();
+  DropRates& rates = dataplane_.drop_rates;
+  for (size_t reason = 0; reason < kDropReasons; ++reason) {
+    rates.per_second[reason] = totals.drops[reason] - rates.total[reason];
+    rates.total[reason] = totals.drops[reason];
+  }
+}
+
+}  // namespace mayfly

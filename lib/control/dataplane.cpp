@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "control/dataplane.hpp"
+
+namespace mayfly {
+
+Netns* Dataplane::find_netns(std::string_view name) noexcept {
+  return name == default_netns.name ? &default_netns : nullptr;
+}
+
+Totals Dataplane::totals() const noexcept {
+  Totals all;
+  for (const WorkerLink& worker : workers) {
+    Totals totals;
+    worker.statistics->published.read(&totals);
+    all += totals;
+  }
+  return all;
+}
+
+}  // namespace mayfly

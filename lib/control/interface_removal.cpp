@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "control/interface_removal.hpp"
+
+#include <vector>
+
+#include "base/check.hpp"
+
+namespace mayfly {
+namespace {
+
+constexpr uint64_t kStepsPerLook = 64;  // interfaces handled between two looks at the clock
+
+class RemoveOne final : public Operation {
+ public:
+  RemoveOne(Connection& connection, const nlmsghdr& request)
+      : connection_(connection), request_(request), removal_(connection.dataplane()) {}
+
+  InterfaceRemoval& removal() noexcept { return removal_; }
+
+  Progress step(const Deadline& deadline) override {
+    if (!committing_) {
+      auto walked = removal_.walk(deadline);
+      if (!walked) {
+        connection_.writer().acknowledge(request_, &walked.error());
+        removal_.release(Deadline::never());
+        return Progress::done;
+      }
+      if (!*walked) return Progress::more;
+      committing_ = true;
+    }
+    const bool done = removal_.commit(connection_.retired(), deadline);
+    connection_.dataplane().commit(connection_.netns(), connection_.retired());
+    if (!done) return Progress::more;
+    if ((request_.nlmsg_flags & NLM_F_ACK) != 0) connection_.writer().acknowledge(request_, nullptr);
+    return Progress::done;
+  }
+
+  bool cancel() override {
+    if (committing_) return false;
+    removal_.release(Deadline::never());
+    return true;
+  }
+
+ private:
+  Connection& connection_;
+  nlmsghdr request_;
+  InterfaceRemoval removal_;
+  bool committing_ = false;
+};
+
+}  // namespace
+
+InterfaceRemoval::~InterfaceRemoval() { MAYFLY_DEBUG_CHECK(marked_ == 0, "marked interfaces were forgotten"); }
+
+void InterfaceRemoval::take(uint32_t ifindex) {
+  InterfaceTable& table = dataplane_.interfaces;
+  size_t level = 0;
+  for (uint32_t at = table.record(ifindex).parent; at != kNoInterface; at = table.record(at).parent) ++level;
+  if (levels_.size() <= level) levels_.resize(level + 1);
+  levels_[level].push_back(ifindex);
+  table.mark(ifindex, number_);
+  ++marked_;
+}
+
+uint32_t InterfaceRemoval::pop() noexcept {
+  while (levels_.back().empty()) levels_.pop_back();
+  const uint32_t ifindex = levels_.back().back();
+  levels_.back().pop_back();
+  --marked_;
+  return ifindex;
+}
+
+Status InterfaceRemoval::add(uint32_t ifindex) {
+  InterfaceTable& table = dataplane_.interfaces;
+  const char* name = table.record(ifindex).name;
+  if (table.state(ifindex) == InterfaceState::marked)
+    return fail(EBUSY, "interface '{}' is being deleted already", name);
+  if (table.interface(ifindex).kind == kPortKind)
+    return fail(EOPNOTSUPP, "interface '{}': a port's interface goes with its device", name);
+  take(ifindex);
+  return {};
+}
+
+// The cursor stands on a child that is marked, so nobody else can unlink it between two slices; nothing is added to
+// a marked parent's list either.
+Result<bool> InterfaceRemoval::walk(const Deadline& deadline) {
+  InterfaceTable& table = dataplane_.interfaces;
+  uint64_t steps = 0;
+  for (; walked_level_ < levels_.size(); ++walked_level_, walked_ = 0) {
+    for (; walked_ < levels_[walked_level_].size(); ++walked_, last_child_ = kNoInterface) {
+      if (++steps % kStepsPerLook == 0 && deadline.over()) return false;
+      const uint32_t parent = levels_[walked_level_][walked_];
+      uint32_t child = last_child_ == kNoInterface ? table.first_child(parent) : table.next_sibling(last_child_);
+      for (; child != kNoInterface; child = table.next_sibling(child)) {
+        if (table.state(child) == InterfaceState::claimed)
+          return fail(EBUSY, "interfaces are being created on '{}'", table.record(parent).name);
+        if (table.state(child) == InterfaceState::live)
+          take(child);
+        else if (!table.marked_by(child, number_))
+          return fail(EBUSY, "interface '{}' on '{}' is being deleted already", table.record(child).name,
+                      table.record(parent).name);
+        last_child_ = child;
+        if (++steps % kStepsPerLook == 0 && deadline.over()) return false;
+      }
+    }
+  }
+  return true;
+}
+
+bool InterfaceRemoval::release(const Deadline& deadline) noexcept {
+  for (uint64_t steps = 1; marked_ != 0; ++steps) {
+    dataplane_.interfaces.unmark(pop());
+    if (steps % kStepsPerLook == 0 && deadline.over()) return marked_ == 0;
+  }
+  return true;
+}
+
+bool InterfaceRemoval::commit(RetireList& retired, const Deadline& deadline) noexcept {
+  for (uint64_t steps = 1; marked_ != 0; ++steps) {
+    const uint32_t ifindex = pop();
+    dataplane_.addressing.detach(ifindex, retired);
+    dataplane_.interfaces.retire(ifindex, retired);
+    ++committed_;
+    if (steps % kStepsPerLook == 0 && deadline.over()) return marked_ == 0;
+  }
+  return true;
+}
+
+HandlerResult remove_interface(Connection& connection, const nlmsghdr& request, uint32_t ifindex) {
+  Dataplane& dataplane = connection.dataplane();
+  InterfaceRemoval removal(dataplane);
+  if (dataplane.interfaces.first_child(ifindex) == kNoInterface) {
+    if (auto added = removal.add(ifindex); !added) return std::unexpected(added.error());
+    removal.commit(connection.retired(), Deadline::never());
+    return Handled::acknowledge;
+  }
+  auto operation = std::make_unique<RemoveOne>(connection, request);
+  if (auto added = operation->removal().add(ifindex); !added) return std::unexpected(added.error());
+  connection.start(std::move(operation));
+  return Handled::operation;
+}
+
+}  // namespace mayfly

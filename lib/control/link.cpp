@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// LINK messages: create, change, delete one interface; reading is in link_dump.cpp.
+#include <linux/if.h>
+#include <linux/rtnetlink.h>
+
+#include "control/handlers.hpp"
+#include "control/interface_removal.hpp"
+#include "control/link_dump.hpp"
+#include "control/link_request.hpp"
+#include "control/protocol.hpp"
+
+namespace mayfly {
+namespace {
+
+using namespace protocol;
+
+HandlerResult create_link(Connection& connection, const ifinfomsg& fixed, const RequestAttributes& attributes) {
+  Dataplane& dataplane = connection.dataplane();
+  auto spec = parse_link_spec(dataplane, connection.netns(), attributes);
+  if (!spec) return std::unexpected(spec.error());
+  const auto name = attributes.string(IFLA_IFNAME);
+  if (!name) return fail(EINVAL, "name: missing, accepted 1..15 characters");
+  spec->name = *name;
+  spec->ifindex = static_cast<uint32_t>(std::max(fixed.ifi_index, 0));
+  spec->up = (fixed.ifi_flags & fixed.ifi_change & IFF_UP) != 0 || (fixed.ifi_flags & IFF_UP) != 0;
+  auto ifindex = dataplane.interfaces.claim(*spec);
+  if (!ifindex) return std::unexpected(ifindex.error());
+  dataplane.interfaces.commit(*ifindex);
+  return Handled::acknowledge;
+}
+
+Status set_up(Connection& connection, uint32_t ifindex, bool up) {
+  Dataplane& dataplane = connection.dataplane();
+  if (dataplane.interfaces.record(ifindex).admin_up == up) return {};
+  dataplane.interfaces.set_admin_up(ifindex, up);
+  if (!up) {
+    dataplane.addressing.went_down(ifindex, connection.retired());
+    return {};
+  }
+  if (auto routes = dataplane.addressing.came_up(ifindex); !routes) {
+    dataplane.interfaces.set_admin_up(ifindex, false);
+    dataplane.addressing.went_down(ifindex, connection.retired());
+    return routes;
+  }
+  return {};
+}
+
+// Everything is validated before anything changes: one message changes all it names or nothing.
+Status check_changes(const InterfaceTable& table, const Netns& netns, uint32_t ifindex,
+                     const RequestAttributes& attributes, const std::optional<std::string_view>& name) {
+  if (table.state(ifindex) == InterfaceState::marked)
+    return fail(EBUSY, "interface '{}' is being deleted", table.record(ifindex).name);
+  for (const uint16_t fixed_at_creation : {uint16_t{IFLA_LINK}, uint16_t{IFLA_LINKINFO}, uint16_t{kAttrDevice}})
+    if (attributes.has(fixed_at_creation))
+      return fail_attribute(fixed_at_creation, EOPNOTSUPP,
+                            "link and type of '{}' are given when it is created and do not change",
+                            table.record(ifindex).name);
+  if (name) {
+    if (auto valid = check_interface_name(*name); !valid) return valid;
+    if (const uint32_t owner = table.find(&netns, *name); owner != kNoInterface && owner != ifindex)
+      return fail(EEXIST, "name '{}': an interface of this name exists", *name);
+  }
+  if (const auto mtu = attributes.u32(IFLA_MTU)) {
+    const uint32_t limit = table.record(ifindex).mtu_limit;
+    if (*mtu < kLeastMtu || *mtu > limit)
+      return fail_attribute(IFLA_MTU, EINVAL, "mtu {}: accepted {}..{}", *mtu, kLeastMtu, limit);
+  }
+  if (attributes.has(IFLA_ADDRESS)) {
+    const Mac mac = load_mac(reinterpret_cast<const uint8_t*>(attributes.binary(IFLA_ADDRESS).data()));
+    if (is_multicast(mac) || mac == 0)
+      return fail_attribute(IFLA_ADDRESS, EADDRNOTAVAIL, "address {}: accepted unicast MAC addresses",
+                            format_mac(mac));
+  }
+  return {};
+}
+
+HandlerResult change_link(Connection& connection, const ifinfomsg& fixed, const RequestAttributes& attributes,
+                          uint32_t ifindex) {
+  InterfaceTable& table = connection.dataplane().interfaces;
+  // A name beside an ifindex is the new name, as with the kernel.
+  const auto new_name = fixed.ifi_index > 0 ? attributes.string(IFLA_IFNAME) : std::nullopt;
+  if (auto valid = check_changes(table, connection.netns(), ifindex, attributes, new_name); !valid)
+    return std::unexpected(valid.error());
+  // Going up may lack memory for routes, a rename a name that is claimed: both come before what cannot fail.
+  if (new_name)
+    if (auto renamed = table.rename(ifindex, *new_name); !renamed) return std::unexpected(renamed.error());
+  if ((fixed.ifi_change & IFF_UP) != 0)
+    if (auto set = set_up(connection, ifindex, (fixed.ifi_flags & IFF_UP) != 0); !set)
+      return std::unexpected(set.error());
+  if (const auto mtu = attributes.u32(IFLA_MTU))
+    if (auto set = table.set_mtu(ifindex, *mtu); !set) return std::unexpected(set.error());
+  if (attributes.has(IFLA_ADDRESS))
+    if (auto set = table.set_mac(
+            ifindex, load_mac(reinterpret_cast<const uint8_t*>(attributes.binary(IFLA_ADDRESS).data())));
+        !set)
+      return std::unexpected(set.error());
+  if (const auto group = attributes.u32(IFLA_GROUP)) table.set_group(ifindex, *group);
+  if (const auto alias = attributes.string(IFLA_IFALIAS))
+    if (auto set = table.set_alias(ifindex, *alias); !set) return std::unexpected(set.error());
+  return Handled::acknowledge;
+}
+
+HandlerResult new_link(Connection& connection, const Request& request, const ifinfomsg& fixed,
+                       const RequestAttributes& attributes) {
+  if (fixed.ifi_index < 0) return fail(EINVAL, "ifindex {}: accepted 1..{}", fixed.ifi_index, INT32_MAX);
+  const InterfaceTable& table = connection.dataplane().interfaces;
+  auto existing = find_interface(connection.dataplane(), connection.netns(),
+                                 static_cast<uint32_t>(fixed.ifi_index), attributes.string(IFLA_IFNAME));
+  if (existing) {
+    if (request.has_flags(NLM_F_EXCL))
+      return fail(EEXIST, "name '{}': an interface of this name exists", table.record(*existing).name);
+    return change_link(connection, fixed, attributes, *existing);
+  }
+  if (!request.has_flags(NLM_F_CREATE)) return std::unexpected(existing.error());
+  return create_link(connection, fixed, attributes);
+}
+
+HandlerResult delete_link(Connection& connection, const Request& request, const ifinfomsg& fixed,
+                          const RequestAttributes& attributes) {
+  Dataplane& dataplane = connection.dataplane();
+  auto ifindex = find_interface(dataplane, connection.netns(), static_cast<uint32_t>(std::max(fixed.ifi_index, 0)),
+                                attributes.string(IFLA_IFNAME));
+  if (!ifindex) return std::unexpected(ifindex.error());
+  return remove_interface(connection, request.header, *ifindex);
+}
+
+}  // namespace
+
+HandlerResult handle_link(Connection& connection, const Request& request) {
+  auto fixed = request.fixed<ifinfomsg>();
+  if (!fixed) return std::unexpected(fixed.error());
+  auto attributes = request.attributes<ifinfomsg>(link_attribute_specs());
+  if (!attributes) return std::unexpected(attributes.error());
+  switch (request.header.nlmsg_type) {
+    case RTM_NEWLINK:
+    case RTM_SETLINK:
+      return new_link(connection, request, **fixed, *attributes);
+    case RTM_DELLINK:
+      return delete_link(connection, request, **fixed, *attributes);
+    default:
+      return read_links(connection, request, **fixed, *attributes);
+  }
+}
+
+}  // namespace mayfly

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The lists an interface is in (its group's, its parent's), and what follows from its parent's state.
+#include "iface/interface_table.hpp"
+
+namespace mayfly {
+
+void InterfaceTable::unlink_name_and_lists(uint32_t ifindex) noexcept {
+  names_.erase(ifindex);
+  leave_group(ifindex);
+  leave_parent(ifindex);
+}
+
+uint32_t InterfaceTable::first_of_group(uint32_t group) const noexcept {
+  const auto found = groups_.find(group);
+  return found == groups_.end() ? kNoInterface : found->second.first;
+}
+
+uint32_t InterfaceTable::group_size(uint32_t group) const noexcept {
+  const auto found = groups_.find(group);
+  return found == groups_.end() ? 0 : found->second.size;
+}
+
+void InterfaceTable::enter_group(uint32_t ifindex) noexcept {
+  InterfaceRecord& record = records_[ifindex];
+  Group& group = groups_[record.group];
+  record.group_prev = kNoInterface;
+  record.group_next = group.first;
+  if (group.first != kNoInterface) records_[group.first].group_prev = ifindex;
+  group.first = ifindex;
+  ++group.size;
+}
+
+void InterfaceTable::leave_group(uint32_t ifindex) noexcept {
+  const InterfaceRecord& record = records_[ifindex];
+  const auto group = groups_.find(record.group);
+  if (record.group_next != kNoInterface) records_[record.group_next].group_prev = record.group_prev;
+  if (record.group_prev != kNoInterface)
+    records_[record.group_prev].group_next = record.group_next;
+  else
+    group->second.first = record.group_next;
+  if (--group->second.size == 0) groups_.erase(group);
+}
+
+void InterfaceTable::set_group(uint32_t ifindex, uint32_t group) noexcept {
+  leave_group(ifindex);
+  records_[ifindex].group = group;
+  enter_group(ifindex);
+}
+
+void InterfaceTable::enter_parent(uint32_t ifindex) noexcept {
+  InterfaceRecord& record = records_[ifindex];
+  if (record.parent == kNoInterface) return;
+  InterfaceRecord& parent = records_[record.parent];
+  record.sibling_prev = kNoInterface;
+  record.sibling_next = parent.first_child;
+  if (parent.first_child != kNoInterface) records_[parent.first_child].sibling_prev = ifindex;
+  parent.first_child = ifindex;
+  ++parent.children;
+}
+
+void InterfaceTable::leave_parent(uint32_t ifindex) noexcept {
+  const InterfaceRecord& record = records_[ifindex];
+  if (record.parent == kNoInterface) return;
+  InterfaceRecord& parent = records_[record.parent];
+  if (record.sibling_next != kNoInterface) records_[record.sibling_next].sibling_prev = record.sibling_prev;
+  if (record.sibling_prev != kNoInterface)
+    records_[record.sibling_prev].sibling_next = record.sibling_next;
+  else
+    parent.first_child = record.sibling_next;
+  --parent.children;
+}
+
+void InterfaceTable::set_admin_up(uint32_t ifindex, bool up) noexcept {
+  records_[ifindex].admin_up = up;
+  update_up_flag(ifindex);
+  if (interfaces_[ifindex].kind == kPortKind) return;
+  for (uint32_t child = first_child(ifindex); child != kNoInterface; child = next_sibling(child))
+    if (exists(child)) update_up_flag(child);
+}
+
+// A port's own state is looked at once per vector by workers and is not copied to its VLANs.
+void InterfaceTable::update_up_flag(uint32_t ifindex) noexcept {
+  const InterfaceRecord& record = records_[ifindex];
+  bool up = record.admin_up;
+  if (record.parent != kNoInterface && interfaces_[record.parent].kind != kPortKind)
+    up = up && (interfaces_[record.parent].flags.load(std::memory_order_relaxed) & Interface::kUp) != 0;
+  interfaces_[ifindex].flags.store(Interface::kLive | (up ? Interface::kUp : 0), std::memory_order_release);
+}
+
+bool InterfaceTable::oper_up(uint32_t ifindex) const noexcept {
+  for (; ifindex != kNoInterface; ifindex = records_[ifindex].parent)
+    if (!records_[ifindex].admin_up) return false;
+  return true;
+}
+
+}  // namespace mayfly

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// ARP (RFC 826): answers for an interface's own addresses, tells control what others say, and asks when
+// control wants.
+//
+// What is learned follows the kernel: a request for one of our addresses tells us its sender; any other
+// packet only updates a neighbour that is known. A worker tells control of what it does not know already, so
+// that the chatter of a shared segment costs a look-up and no message.
+#include <optional>
+
+#include "iface/address_list.hpp"
+#include "neigh/neighbour.hpp"
+#include "pipeline/stages.hpp"
+#include "pipeline/wire.hpp"
+
+namespace mayfly {
+namespace {
+
+constexpr Ipv4 kLimitedBroadcast = 0xffff'ffff;
+
+constexpr bool is_group_or_loopback(Ipv4 address) noexcept {
+  return address >> 28 == 0xe || address == kLimitedBroadcast || address >> 24 == 127;
+}
+
+struct Arp {
+  bool reply;
+  Mac sender_mac;
+  Ipv4 sender;
+  Ipv4 target;
+};
+
+std::optional<Arp> parse(const uint8_t* network) noexcept {
+  ArpPacket packet;
+  std::memcpy(&packet, network, sizeof packet);
+  if (packet.hardware != swap16(kArpEthernet) || packet.protocol != swap16(kProtocolIpv4) ||
+      packet.hardware_bytes != kMacBytes || packet.protocol_bytes != sizeof packet.sender)
+    return std::nullopt;
+  const uint16_t operation = swap16(packet.operation);
+  if (operation != kArpRequest && operation != kArpReply) return std::nullopt;
+  const Arp arp{operation == kArpReply, load_mac(packet.sender_mac), swap32(packet.sender),
+                swap32(packet.target)};
+  if (is_multicast(arp.sender_mac) || arp.sender_mac == 0) return std::nullopt;
+  if (is_group_or_loopback(arp.sender) || is_group_or_loopback(arp.target)) return std::nullopt;
+  // Only who probes for an address before using it (RFC 5227) has none.
+  if (arp.reply && arp.sender == 0) return std::nullopt;
+  return arp;
+}
+
+void tell_control(Path& path, const Interface& interface, const Arp& arp, bool solicited) noexcept {
+  path.to_control.push({.type = WorkerMessage::Type::arp_seen,
+                        .solicited = solicited,
+                        .ifindex = interface.ifindex,
+                        .id = interface.id,
+                        .mac = arp.sender_mac,
+                        .address = arp.sender});
+}
+
+bool is_news(const Neighbour* known, const Arp& arp) noexcept {
+  if (known == nullptr) return true;
+  const NeighbourWord word = known->read();
+  return !word.usable() || word.mac() != arp.sender_mac;
+}
+
+void write_arp(uint8_t* network, uint16_t operation, Mac sender_mac, Ipv4 sender, Mac target_mac,
+               Ipv4 target) noexcept {
+  ArpPacket packet{};
+  packet.hardware = swap16(kArpEthernet);
+  packet.protocol = swap16(kProtocolIpv4);
+  packet.hardware_bytes = kMacBytes;
+  packet.protocol_bytes = sizeof packet.sender;
+  packet.operation = swap16(operation);
+  store_mac(packet.sender_mac, sender_mac);
+  packet.sender = swap32(sender);
+  store_mac(packet.target_mac, target_mac);
+  packet.target = swap32(target);
+  std::memcpy(network, &packet, sizeof packet);
+}
+
+void answer(const Packet& request, const Arp& arp, PacketVector& answers) noexcept {
+  const auto before = static_cast<uint32_t>(request.network - rte_pktmbuf_mtod(request.mbuf, const uint8_t*));
+  trim(request.mbuf, before + sizeof(ArpPacket));
+  write_arp(request.network, kArpReply, request.ingress->mac.load(std::memory_order_relaxed), arp.target,
+            arp.sender_mac, arp.sender);
+  Packet packet = request;
+  packet.egress = request.ingress;
+  packet.destination_mac = arp.sender_mac;
+  packet.from_us = true;
+  answers.append(packet);
+}
+
+}  // namespace
+
+void input_arp(Path& path, const Packet& packet, PacketVector& answers) noexcept {
+  const auto before = static_cast<uint32_t>(packet.network - rte_pktmbuf_mtod(packet.mbuf, const uint8_t*));
+  if (packet.mbuf->data_len < before + sizeof(ArpPacket)) return drop(path, packet, DropReason::truncated);
+  const std::optional<Arp> arp = parse(packet.network);
+  const Interface& interface = *packet.ingress;
+  const AddressList* addresses = interface.addresses.read();
+  // Somebody who uses an address of ours teaches us nothing.
+  if (!arp || (addresses != nullptr && addresses->has(arp->sender)))
+    return drop(path, packet, DropReason::arp_invalid);
+  const Neighbour* known = find_neighbour(interface.neighbours.read(), arp->sender);
+  const bool for_us = addresses != nullptr && addresses->has(arp->target);
+  if (for_us && !arp->reply) {
+    if (arp->sender != 0 && is_news(known, *arp)) tell_control(path, interface, *arp, false);
+    return answer(packet, *arp, answers);
+  }
+  const bool solicited = arp->reply && for_us && !packet.to_group;
+  if (known == nullptr || (!solicited && !is_news(known, *arp)))
+    return drop(path, packet, DropReason::arp_other_host);
+  tell_control(path, interface, *arp, solicited);
+  punt(path, packet.mbuf);
+}
+
+void send_arp_request(Path& path, const ControlMessage& message) noexcept {
+  const Interface* egress = find_live(path, message.ifindex, message.id);
+  if (egress == nullptr || path.queues == nullptr || sendable_bytes(path, *egress) == 0) return;
+  ++path.statistics.totals.originated;
+  rte_mbuf* const mbuf = rte_pktmbuf_alloc(path.pool);
+  if (mbuf == nullptr) return count_drop(path, egress, Side::tx, DropReason::no_mbuf);
+  auto* const network = reinterpret_cast<uint8_t*>(rte_pktmbuf_append(mbuf, sizeof(ArpPacket)));
+  if (network == nullptr) return drop(path, mbuf, egress, Side::tx, DropReason::no_headroom);
+  write_arp(network, kArpRequest, egress->mac.load(std::memory_order_relaxed), message.source,
+            message.mac == kBroadcastMac ? 0 : message.mac, message.address);
+  PacketVector packets;
+  packets.append(Packet{.mbuf = mbuf,
+                        .network = network,
+                        .egress = egress,
+                        .destination_mac = message.mac,
+                        .protocol = kProtocolArp,
+                        .from_us = true});
+  encapsulate(path, packets);
+}
+
+}  // namespace mayfly

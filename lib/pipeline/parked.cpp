@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "pipeline/parked.hpp"
+
+#include <algorithm>
+
+#include "iface/address_list.hpp"
+#include "neigh/neighbour.hpp"
+#include "pipeline/stages.hpp"
+#include "pipeline/wire.hpp"
+
+namespace mayfly {
+namespace {
+
+using Queue = Parking::Queue;
+
+void ask(Path& path, Queue& queue) noexcept {
+  const bool asked = path.to_control.push({.type = WorkerMessage::Type::neighbour_wanted,
+                                           .solicited = false,
+                                           .ifindex = queue.ifindex,
+                                           .id = queue.id,
+                                           .mac = 0,
+                                           .address = queue.address});
+  queue.asked_ms = asked ? path.now_ms() : path.now_ms() - kAskAgainMs;
+}
+
+// The reference goes last: with it teardown may take the interface's counters as final.
+void drop_oldest(Path& path, Queue& queue, DropReason reason) noexcept {
+  const uint32_t ifindex = queue.ifindex;
+  drop(path, path.parking.pop(queue), &path.interface(ifindex), Side::tx, reason);
+  settle_drops(path);
+  path.statistics.release(ifindex);
+}
+
+void drop_queue(Path& path, Queue& queue, DropReason reason) noexcept {
+  for (uint32_t left = queue.count; left != 0; --left) drop_oldest(path, queue, reason);
+}
+
+void send_queue(Path& path, Queue& queue, const Interface& egress, Mac mac) noexcept {
+  PacketVector packets;
+  for (uint32_t left = queue.count; left != 0; --left) {
+    rte_mbuf* const mbuf = path.parking.pop(queue);
+    path.statistics.release(egress.ifindex);
+    packets.append(Packet{.mbuf = mbuf,
+                          .network = rte_pktmbuf_mtod(mbuf, uint8_t*),
+                          .egress = &egress,
+                          .destination_mac = mac,
+                          .protocol = kProtocolIpv4});
+  }
+  encapsulate(path, packets);
+}
+
+void check_queue(Path& path, Queue& queue) noexcept {
+  const Interface* egress = find_live(path, queue.ifindex, queue.id);
+  if (egress == nullptr || sendable_bytes(path, *egress) == 0)
+    return drop_queue(path, queue, DropReason::interface_gone);
+  if (const Neighbour* neighbour = find_neighbour(egress->neighbours.read(), queue.address);
+      neighbour != nullptr) {
+    const NeighbourWord word = neighbour->read();
+    if (word.usable()) return send_queue(path, queue, *egress, word.mac());
+    if (word.is(NeighbourState::kFailed)) return drop_queue(path, queue, DropReason::neighbour_failed);
+  }
+  const uint32_t now_ms = path.now_ms();
+  for (uint32_t left = queue.count; left != 0 && now_ms - queue.parked_ms[0] >= kParkedForMs; --left)
+    drop_oldest(path, queue, DropReason::neighbour_failed);
+  if (queue.count != 0 && now_ms - queue.asked_ms >= kAskAgainMs) ask(path, queue);
+}
+
+}  // namespace
+
+void park(Path& path, const Packet& packet) noexcept {
+  const Interface& egress = *packet.egress;
+  Parking& parking = path.parking;
+  const AddressList* addresses = egress.addresses.read();
+  if (addresses == nullptr || addresses->count == 0)
+    return drop(path, packet.mbuf, &egress, Side::tx, DropReason::neighbour_no_source);
+  Queue* queue = parking.find(egress.ifindex, egress.id, packet.address);
+  if (queue != nullptr && queue->count == Parking::kPacketsPerNeighbour)
+    drop_oldest(path, *queue, DropReason::neighbour_queue_full);
+  if (parking.full()) return drop(path, packet.mbuf, &egress, Side::tx, DropReason::neighbour_queue_full);
+  rte_pktmbuf_adj(packet.mbuf,
+                  static_cast<uint16_t>(packet.network - rte_pktmbuf_mtod(packet.mbuf, const uint8_t*)));
+  path.statistics.hold(egress.ifindex);
+  if (queue != nullptr) return parking.push(*queue, packet.mbuf, path.now_ms());
+  ask(path, parking.open(egress.ifindex, egress.id, packet.address, packet.mbuf, path.now_ms()));
+}
+
+void neighbour_resolved(Path& path, const ControlMessage& message) noexcept {
+  if (Queue* queue = path.parking.find(message.ifindex, message.id, message.address); queue != nullptr)
+    check_queue(path, *queue);
+}
+
+void neighbour_failed(Path& path, const ControlMessage& message) noexcept {
+  if (Queue* queue = path.parking.find(message.ifindex, message.id, message.address); queue != nullptr)
+    drop_queue(path, *queue, DropReason::neighbour_failed);
+}
+
+void check_parked(Path& path, uint32_t most, uint32_t* cursor) noexcept {
+  Parking& parking = path.parking;
+  for (uint32_t left = std::min(most, parking.queues()); left != 0 && parking.packets() != 0; --left) {
+    if (*cursor >= parking.queues()) *cursor = 0;
+    if (Queue& queue = parking.queue((*cursor)++); queue.count != 0) check_queue(path, queue);
+  }
+}
+
+void drop_all_parked(Path& path) noexcept {
+  for (uint32_t number = 0; number < path.parking.queues(); ++number)
+    drop_queue(path, path.parking.queue(number), DropReason::shutdown);
+}
+
+}  // namespace mayfly

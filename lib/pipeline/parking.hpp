@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+// Packets that wait for a neighbour's MAC address: at most three for one neighbour, so many in all.
+//
+// One a worker, used by it alone; memory is fixed and touched at construction. A queue is known by (ifindex,
+// id, address): no pointer to an interface is kept across loops. Parking moves mbufs; who calls it counts and
+// frees them and holds the references of their interfaces (neighbour.cpp, parked.cpp).
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "base/address.hpp"
+
+struct rte_mbuf;
+
+namespace mayfly {
+
+class Parking {
+ public:
+  static constexpr uint32_t kPacketsPerNeighbour = 3;  // what Linux kept for decades
+
+  // One cache line. Milliseconds wrap after 49 days: compare differences.
+  struct alignas(64) Queue {
+    uint64_t id = 0;
+    uint32_t ifindex = 0;
+    Ipv4 address = 0;
+    std::array<rte_mbuf*, kPacketsPerNeighbour> mbufs{};  // oldest first; each begins with its IPv4 header
+    std::array<uint32_t, kPacketsPerNeighbour> parked_ms{};
+    uint32_t asked_ms = 0;  // when control was last told that the neighbour is wanted
+    uint32_t next = 0;      // hash chain or free list, a queue's number plus one
+    uint32_t count = 0;     // 0: the queue is free
+  };
+  static_assert(sizeof(Queue) == 64);
+
+  // limit: packets in all; at least one.
+  explicit Parking(uint32_t limit);
+
+  uint32_t packets() const noexcept { return packets_; }
+  bool full() const noexcept { return packets_ == limit_; }
+
+  // nullptr when nothing waits there.
+  Queue* find(uint32_t ifindex, uint64_t id, Ipv4 address) noexcept;
+  // A new queue with its first packet: not full(), find() said nullptr.
+  Queue& open(uint32_t ifindex, uint64_t id, Ipv4 address, rte_mbuf* mbuf, uint32_t now_ms) noexcept;
+  // Behind the others: not full() and the queue has less than kPacketsPerNeighbour.
+  void push(Queue& queue, rte_mbuf* mbuf, uint32_t now_ms) noexcept;
+  // Takes the oldest out; the queue is closed (free) with its last packet.
+  rte_mbuf* pop(Queue& queue) noexcept;
+
+  // All queues by number, for a walk in slices; those with count 0 are free.
+  uint32_t queues() const noexcept { return limit_; }
+  Queue& queue(uint32_t number) noexcept { return queues_[number]; }
+
+ private:
+  uint32_t& bucket_of(uint32_t ifindex, Ipv4 address) noexcept;
+  void close(Queue& queue) noexcept;
+
+  uint32_t limit_;
+  uint32_t packets_ = 0;
+  uint32_t free_ = 0;
+  std::vector<Queue> queues_;
+  std::vector<uint32_t> buckets_;
+};
+
+}  // namespace mayfly

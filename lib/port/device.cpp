@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "port/device.hpp"
+
+#include <rte_dev.h>
+#include <rte_devargs.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/log.hpp"
+#include "port/device_errors.hpp"
+#include "port/eal_log.hpp"
+
+namespace mayfly {
+namespace {
+
+constexpr uint64_t kWantedRss = RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP;
+constexpr uint32_t kFcsBytes = 4;
+
+std::vector<std::string> offload_names(uint64_t offloads, const char* (*name_of)(uint64_t)) {
+  std::vector<std::string> names;
+  for (; offloads != 0; offloads &= offloads - 1) names.emplace_back(name_of(offloads & -offloads));
+  return names;
+}
+
+// The bytes of a frame, FCS included, that the device does not count as MTU; as ethdev itself computes it.
+uint32_t overhead_bytes(const rte_eth_dev_info& offered) {
+  if (offered.max_mtu != UINT16_MAX && offered.max_rx_pktlen > offered.max_mtu)
+    return offered.max_rx_pktlen - offered.max_mtu;
+  return kEthernetHeaderBytes + kFcsBytes;
+}
+
+}  // namespace
+
+Device::Device(const PortSettings& settings, rte_mempool& pool)
+    : settings_(settings), pool_(pool), devargs_(Devargs::parse(settings.devargs)) {
+  room_.device = devargs_.device;
+  room_.buffer_bytes = rte_pktmbuf_data_room_size(&pool) - RTE_PKTMBUF_HEADROOM;
+  info_.device = devargs_.device;
+}
+
+Result<std::unique_ptr<Device>> Device::open(const PortSettings& settings, rte_mempool& pool) {
+  std::unique_ptr<Device> device(new Device(settings, pool));
+  Status opened = device->prepare();
+  if (opened) {
+    const EalErrorScope words;
+    opened = device->probe(words);
+    rte_eth_dev_info offered{};
+    if (opened && rte_eth_dev_info_get(device->info_.port, &offered) != 0)
+      opened = fail(EIO, "{} does not describe itself{}", device->devargs_.device, words.reason());
+    if (opened) opened = device->check_queues(offered);
+    if (opened) opened = device->plan(offered);
+    if (opened) opened = device->configure(offered, words);
+    if (opened) opened = device->set_up_queues(offered, words);
+    if (opened) opened = device->start(words);
+    if (opened) device->describe(offered);
+  }
+  if (!opened) return fail(opened.error().code, "{}: {}", settings.name, opened.error().text);
+  device->refresh();
+  return device;
+}
+
+// What can be known before the device exists.
+Status Device::prepare() {
+  rte_devargs parsed{};
+  {
+    const EalErrorScope quiet;
+    const bool known = rte_devargs_parse(&parsed, settings_.devargs.c_str()) == 0;
+    rte_devargs_reset(&parsed);
+    if (!known)
+      return fail(ENODEV, "devargs '{}': no driver of this name; known are {}", settings_.devargs,
+                  list_known_drivers());
+  }
+  if (auto checked = check_device_files(devargs_); !checked) return checked;
+  if (auto prepared = prepare_kernel_interface(); !prepared) return prepared;
+  uint16_t taken = 0;
+  if (!is_pci(devargs_) && rte_eth_dev_get_port_by_name(devargs_.device.c_str(), &taken) == 0)
+    return fail(EEXIST, "devargs '{}': the device {} exists already: give it another number",
+                settings_.devargs, devargs_.device);
+  return {};
+}
+
+Status Device::prepare_kernel_interface() {
+  const bool packet_socket = devargs_.is_of("net_af_packet") || devargs_.is_of("eth_af_packet");
+  info_.kernel_interface = devargs_.kernel_interface();
+  if (packet_socket && info_.kernel_interface.empty())
+    return fail(EINVAL, "devargs '{}': which kernel interface? {},iface=NAME", settings_.devargs,
+                devargs_.device);
+  if (info_.kernel_interface.empty()) return {};
+  const auto kernel = read_kernel_interface(info_.kernel_interface);
+  if (!kernel) return std::unexpected(kernel.error());
+  kernel_ = *kernel;
+  room_.kernel_interface = info_.kernel_interface;
+  room_.kernel_mtu = kernel_->mtu;
+  if (!packet_socket) return {};
+  if (auto permitted = check_packet_socket_permission(); !permitted) return permitted;
+  const auto ring = complete_packet_ring(devargs_, settings_, room_.buffer_bytes, info_.notes);
+  if (!ring) return std::unexpected(ring.error());
+  ring_ = *ring;
+  room_.ring_frame = ring_->most_frame();
+  if (auto enough = check_queue_count(devargs_, settings_, ring_->queue_pairs, ring_->queue_pairs); !enough)
+    return enough;
+  // Now, because a device that is not started leaks: see the header.
+  const auto limits = plan_frames(settings_.mtu, room_);
+  if (!limits) return std::unexpected(limits.error());
+  return {};
+}
+
+Status Device::probe(const EalErrorScope& words) {
+  info_.devargs = devargs_.text();
+  if (is_packet_socket()) ring_drops_.emplace();
+  if (const int error = rte_dev_probe(info_.devargs.c_str()); error != 0)
+    return probe_error(devargs_, error, words.reason());
+  rte_dev_iterator iterator{};
+  RTE_ETH_FOREACH_MATCHING_DEV(info_.port, devargs_.device.c_str(), &iterator) {
+    rte_eth_iterator_cleanup(&iterator);
+    break;
+  }
+  if (info_.port >= RTE_MAX_ETHPORTS) {
+    info_.port = kNoPort;
+    return fail(ENODEV, "{}: the driver made no Ethernet device of it{}", devargs_.device, words.reason());
+  }
+  if (ring_drops_) ring_drops_->after_probe(kernel_->ifindex);
+  return {};
+}
+
+Status Device::check_queues(const rte_eth_dev_info& offered) const {
+  return check_queue_count(devargs_, settings_, offered.max_rx_queues, offered.max_tx_queues);
+}
+
+Status Device::plan(const rte_eth_dev_info& offered) {
+  // net_af_packet tells its driver's limit of 1,500, which neither the kernel's rings nor its interface have.
+  if (!is_packet_socket()) {
+    const uint32_t overhead = overhead_bytes(offered);
+    room_.header_bytes = overhead - kFcsBytes;
+    room_.least_mtu = std::max<uint32_t>(offered.min_mtu, room_.least_mtu);
+    room_.most_mtu = std::min<uint32_t>(offered.max_mtu, offered.max_rx_pktlen - overhead);
+    room_.scatter = (offered.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER) != 0;
+  }
+  auto limits = plan_frames(settings_.mtu, room_);
+  if (!limits) return std::unexpected(limits.error());
+  limits_ = *limits;
+  return {};
+}
+
+Status Device::configure(const rte_eth_dev_info& offered, const EalErrorScope& words) {
+  rte_eth_conf wanted{};
+  if (!is_packet_socket()) wanted.rxmode.mtu = limits_.device_mtu;
+  if (limits_.needs_scatter) wanted.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_SCATTER;
+  // Never MBUF_FAST_FREE: mbufs of a port leave through any other, and may be shared.
+  wanted.txmode.offloads = offered.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+  if (settings_.rx_queues > 1 && offered.flow_type_rss_offloads != 0) {
+    wanted.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+    wanted.rx_adv_conf.rss_conf.rss_hf = offered.flow_type_rss_offloads & kWantedRss;
+    info_.rss = true;
+  }
+  const uint16_t rx_queues = static_cast<uint16_t>(settings_.rx_queues);
+  const uint16_t tx_queues = static_cast<uint16_t>(settings_.tx_queues);
+  if (const int error = rte_eth_dev_configure(info_.port, rx_queues, tx_queues, &wanted); error != 0)
+    return device_error(devargs_, "can not be configured", error, words.reason());
+  info_.rx_offloads = offload_names(wanted.rxmode.offloads, rte_eth_dev_rx_offload_name);
+  info_.tx_offloads = offload_names(wanted.txmode.offloads, rte_eth_dev_tx_offload_name);
+  room_.scatter = limits_.needs_scatter;
+  return {};
+}
+
+Status Device::set_up_queues(const rte_eth_dev_info& offered, const EalErrorScope& words) {
+  auto rx_descriptors = static_cast<uint16_t>(std::min<uint32_t>(settings_.rx_descriptors, UINT16_MAX));
+  auto tx_descriptors = static_cast<uint16_t>(std::min<uint32_t>(settings_.tx_descriptors, UINT16_MAX));
+  if (const int error = rte_eth_dev_adjust_nb_rx_tx_desc(info_.port, &rx_descriptors, &tx_descriptors);
+      error != 0)
+    return device_error(devargs_, "accepts no number of descriptors", error, words.reason());
+  const int node = rte_eth_dev_socket_id(info_.port);
+  const auto socket = node < 0 ? static_cast<unsigned>(SOCKET_ID_ANY) : static_cast<unsigned>(node);
+  rte_eth_rxconf rx = offered.default_rxconf;
+  if (limits_.needs_scatter) rx.offloads |= RTE_ETH_RX_OFFLOAD_SCATTER;
+  for (uint16_t queue = 0; queue < settings_.rx_queues; ++queue)
+    if (const int error = rte_eth_rx_queue_setup(info_.port, queue, rx_descriptors, socket, &rx, &pool_);
+        error != 0)
+      return device_error(devargs_, fmt::format("can not set up receive queue {}", queue), error,
+                          words.reason());
+  rte_eth_txconf tx = offered.default_txconf;
+  tx.offloads |= offered.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+  for (uint16_t queue = 0; queue < settings_.tx_queues; ++queue)
+    if (const int error = rte_eth_tx_queue_setup(info_.port, queue, tx_descriptors, socket, &tx); error != 0)
+      return device_error(devargs_, fmt::format("can not set up transmit queue {}", queue), error,
+                          words.reason());
+  info_.rx_descriptors = rx_descriptors;
+  info_.tx_descriptors = tx_descriptors;
+  return {};
+}
+
+Status Device::start(const EalErrorScope& words) {
+  // Physical devices take it from the configuration; on a kernel interface it would change the interface
+  // itself.
+  if (!is_pci(devargs_) && !kernel_) {
+    const int error = rte_eth_dev_set_mtu(info_.port, static_cast<uint16_t>(limits_.device_mtu));
+    if (error != 0 && error != -ENOTSUP)
+      return device_error(devargs_, fmt::format("refuses an MTU of {}", limits_.device_mtu), error,
+                          words.reason());
+  }
+  if (const int error = rte_eth_dev_start(info_.port); error != 0)
+    return device_error(devargs_, "does not start", error, words.reason());
+  started_ = true;
+  settle_mac();
+  settle_promiscuous();
+  return {};
+}
+
+// A device without an address gets one of its own: it is the source of what its interface sends.
+void Device::settle_mac() {
+  rte_ether_addr address{};
+  rte_eth_macaddr_get(info_.port, &address);
+  if (rte_is_zero_ether_addr(&address) || rte_is_multicast_ether_addr(&address)) {
+    rte_eth_random_addr(address.addr_bytes);
+    rte_eth_dev_default_mac_addr_set(info_.port, &address);
+    info_.notes.push_back("the device has no MAC address: a random one was given");
+  }
+  info_.mac = load_mac(address.addr_bytes);
+}
+
+void Device::settle_promiscuous() {
+  if (settings_.promiscuous)
+    if (const int error = rte_eth_promiscuous_enable(info_.port); error != 0 && error != -ENOTSUP)
+      info_.warnings.push_back(
+          fmt::format("promiscuous mode is refused ({}): frames to other MAC addresses do not arrive",
+                      std::strerror(-error)));
+  info_.promiscuous = rte_eth_promiscuous_get(info_.port) == 1;
+}
+
+void Device::describe(const rte_eth_dev_info& offered) {
+  device_ = offered.device;
+  info_.driver = offered.driver_name;
+  info_.numa_node = rte_eth_dev_socket_id(info_.port);
+  info_.mtu = settings_.mtu;
+  info_.least_mtu = room_.least_mtu;
+  info_.most_mtu = limits_.most_mtu;
+  info_.mtu_by_tags = limits_.mtu_by_tags;
+  info_.rx_queues = settings_.rx_queues;
+  info_.tx_queues = settings_.tx_queues;
+  info_.most_rx_queues = offered.max_rx_queues;
+  info_.most_tx_queues = offered.max_tx_queues;
+  if (ring_) {
+    info_.rx_descriptors = info_.tx_descriptors = ring_->frames;
+  } else {
+    for (const auto& [what, wanted, got] :
+         {std::tuple{"rx_descriptors", settings_.rx_descriptors, info_.rx_descriptors},
+          std::tuple{"tx_descriptors", settings_.tx_descriptors, info_.tx_descriptors}})
+      if (wanted != got)
+        info_.notes.push_back(fmt::format("{}: {} became {}, which the device accepts", what, wanted, got));
+  }
+  if (info_.rx_queues > 1 && !info_.rss && !ring_)
+    info_.notes.push_back("the device has no RSS: its driver alone decides which queue gets a packet");
+  warn_about_frames();
+}
+
+void Device::warn_about_frames() {
+  if (is_packet_socket())
+    info_.warnings.push_back(
+        "net_af_packet delivers an 802.1ad outer tag as 802.1Q: use net_pcap or net_af_xdp where 802.1ad "
+        "matters");
+  if (kernel_ && !kernel_->up)
+    info_.warnings.push_back(
+        fmt::format("{} is down: ip link set dev {} up", info_.kernel_interface, info_.kernel_interface));
+  const uint32_t tagged = info_.mtu_by_tags[kMostTags];
+  if (tagged >= info_.mtu) return;
+  info_.notes.push_back(fmt::format("with {} tags IP packets of at most {} B fit", kMostTags, tagged));
+  if (kernel_)
+    info_.notes.back() += fmt::format(": ip link set dev {} mtu {} makes room", info_.kernel_interface,
+                                      info_.mtu + kVlanTagBytes);
+}
+
+void Device::refresh() {
+  const EalErrorScope quiet;
+  rte_eth_link link{};
+  if (rte_eth_link_get_nowait(info_.port, &link) == 0) {
+    info_.link_up = link.link_status == RTE_ETH_LINK_UP;
+    info_.full_duplex = link.link_duplex == RTE_ETH_LINK_FULL_DUPLEX;
+    info_.speed_mbps = link.link_speed == RTE_ETH_SPEED_NUM_NONE ? kUnknownSpeed : link.link_speed;
+  }
+  // Drivers on a kernel interface say "up" whatever it is.
+  if (kernel_) {
+    const auto now = read_kernel_interface(info_.kernel_interface);
+    info_.link_up = info_.link_up && now && now->up && now->running;
+  }
+  rte_eth_stats statistics{};
+  if (rte_eth_stats_get(info_.port, &statistics) == 0)
+    counters_ = {.rx_packets = statistics.ipackets,
+                 .rx_bytes = statistics.ibytes,
+                 .tx_packets = statistics.opackets,
+                 .tx_bytes = statistics.obytes,
+                 .imissed = statistics.imissed,
+                 .rx_nombuf = statistics.rx_nombuf,
+                 .ierrors = statistics.ierrors,
+                 .oerrors = statistics.oerrors};
+  if (ring_drops_) counters_.imissed += ring_drops_->read();
+}
+
+Status Device::set_mtu(uint32_t mtu) {
+  FrameRoom room = room_;
+  if (kernel_) {
+    const auto now = read_kernel_interface(info_.kernel_interface);
+    if (!now) return fail(now.error().code, "{}: {}", settings_.name, now.error().text);
+    room.kernel_mtu = now->mtu;
+  }
+  const auto limits = plan_frames(mtu, room);
+  if (!limits) return fail(limits.error().code, "{}: {}", settings_.name, limits.error().text);
+  if (!kernel_) {
+    const EalErrorScope words;
+    const int error = rte_eth_dev_set_mtu(info_.port, static_cast<uint16_t>(limits->device_mtu));
+    if (error == -EBUSY)
+      return fail(
+          EBUSY,
+          "{}: mtu {}: {} changes it only while it is stopped: set it in the configuration and restart",
+          settings_.name, mtu, devargs_.device);
+    if (error != 0 && error != -ENOTSUP)
+      return fail(-error, "{}: mtu {}: {} refuses it: {}{}", settings_.name, mtu, devargs_.device,
+                  std::strerror(-error), words.reason());
+  }
+  room_ = room;
+  limits_ = *limits;
+  info_.mtu = mtu;
+  info_.most_mtu = limits_.most_mtu;
+  info_.mtu_by_tags = limits_.mtu_by_tags;
+  return {};
+}
+
+Status Device::set_mac(Mac mac) {
+  if (is_multicast(mac) || mac == 0)
+    return fail(EADDRNOTAVAIL, "{}: address {}: accepted unicast MAC addresses", settings_.name,
+                format_mac(mac));
+  rte_ether_addr address{};
+  store_mac(address.addr_bytes, mac);
+  const EalErrorScope words;
+  if (const int error = rte_eth_dev_default_mac_addr_set(info_.port, &address); error != 0)
+    return fail(error == -ENOTSUP ? EOPNOTSUPP : -error, "{}: address {}: {} refuses it: {}{}",
+                settings_.name, format_mac(mac), devargs_.device, std::strerror(-error), words.reason());
+  info_.mac = mac;
+  return {};
+}
+
+Status Device::set_promiscuous(bool on) {
+  const EalErrorScope words;
+  const int error = on ? rte_eth_promiscuous_enable(info_.port) : rte_eth_promiscuous_disable(info_.port);
+  if (error != 0)
+    return fail(error == -ENOTSUP ? EOPNOTSUPP : -error, "{}: promiscuous {}: {} refuses it: {}{}",
+                settings_.name, on ? "on" : "off", devargs_.device, std::strerror(-error), words.reason());
+  info_.promiscuous = on;
+  return {};
+}
+
+// What was sent into a net_ring waits in the ring as mbufs of ours, and the driver frees the ring without
+// them.
+void Device::drain_ring() {
+  std::array<rte_mbuf*, 64> mbufs;
+  for (uint16_t queue = 0; queue < info_.rx_queues; ++queue)
+    while (const uint16_t count = rte_eth_rx_burst(info_.port, queue, mbufs.data(), mbufs.size()))
+      rte_pktmbuf_free_bulk(mbufs.data(), count);
+}
+
+Device::~Device() {
+  if (info_.port == kNoPort) return;
+  if (started_ && devargs_.is_of("net_ring")) drain_ring();
+  rte_eth_dev_info offered{};
+  if (device_ == nullptr && rte_eth_dev_info_get(info_.port, &offered) == 0) device_ = offered.device;
+  if (started_) {
+    if (kernel_ && !kernel_->promiscuous && info_.promiscuous) rte_eth_promiscuous_disable(info_.port);
+    if (const int error = rte_eth_dev_stop(info_.port); error != 0)
+      log(LogLevel::warning, "port", "{}: {} does not stop: {}", settings_.name, info_.device,
+          std::strerror(-error));
+  }
+  if (const int error = rte_eth_dev_close(info_.port); error != 0)
+    log(LogLevel::warning, "port", "{}: {} does not close: {}", settings_.name, info_.device,
+        std::strerror(-error));
+  // One PCI device may carry several ethdevs, each a port of its own.
+  uint16_t other = 0;
+  RTE_ETH_FOREACH_DEV_OF(other, device_) return;
+  if (device_ != nullptr)
+    if (const int error = rte_dev_remove(device_); error != 0)
+      log(LogLevel::warning, "port", "{}: {} can not be removed: {}", settings_.name, info_.device,
+          std::strerror(-error));
+}
+
+}  // namespace mayfly

@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "neigh/neighbours.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "reclaim/reclaim.hpp"
+
+namespace mayfly {
+namespace {
+
+using State = NeighbourState;
+using Kind = NeighbourAction::Kind;
+
+constexpr Mac kMac = 0x020000000001;
+constexpr Ipv4 kNet = 0x0a000000;
+constexpr NeighbourAdd kAdd = NeighbourAdd::create_exclusive();
+constexpr NeighbourAdd kReplace = NeighbourAdd::create_replace();
+
+uint64_t seed_of_this_run() {
+  const char* given = std::getenv("MAYFLY_TEST_SEED");
+  const uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 0) : std::random_device{}();
+  std::printf("MAYFLY_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed));
+  return seed;
+}
+
+// As in the daemon there is one BlockPools.
+BlockPools pools(1);
+
+void take_back(Returns& returns) {
+  for (const Returns::Group& group : returns.groups())
+    for (const uint32_t token : group.tokens) group.owner->take_back(token);
+}
+
+class NeighboursTest : public testing::Test {
+ protected:
+  ~NeighboursTest() override {
+    Returns returns;
+    for (Neighbours::Table& table : tables) {
+      neighbours->detach(table);
+      neighbours->dismantle(table, returns);
+    }
+    take_back(returns);
+    EXPECT_EQ(neighbours->count(), 0U);
+    EXPECT_EQ(neighbours->next_due_ns(now), UINT64_MAX);
+    submit();
+    EXPECT_TRUE(reclaim.stop(10 * kNsPerSecond));
+    EXPECT_EQ(pools.blocks_in_use(), 0U);
+  }
+  void SetUp() override { ASSERT_TRUE(reclaim.start().has_value()); }
+
+  void submit() {
+    reclaim.submit(retired);
+    reclaim.collect(Deadline::never());
+  }
+  void wait_for_teardown() {
+    submit();
+    while (reclaim.backlog().objects > 0) {
+      reclaim.collect(Deadline::never());
+      std::this_thread::yield();
+    }
+  }
+
+  Result<NeighbourChange> add(uint32_t interface, Ipv4 address, State state, NeighbourAdd how,
+                              Mac mac = kMac) {
+    return neighbours->add(tables[interface], interface, {.address = address, .mac = mac, .state = state},
+                           how, now, retired);
+  }
+  Result<NeighbourChange> learn(Ipv4 address, NeighbourEvidence evidence, bool create, Mac mac = kMac) {
+    return neighbours->learn(tables[1], 1, address, mac, evidence, create, now, retired);
+  }
+  Result<NeighbourResolution> resolve(Ipv4 address) {
+    return neighbours->resolve(tables[1], 1, address, now, retired);
+  }
+  State state_of(Ipv4 address) const {
+    const auto info = Neighbours::get(tables[1], address);
+    return info ? info->state : State{0};
+  }
+  const Neighbour* find(Ipv4 address) const { return find_neighbour(tables[1].read(), address); }
+
+  std::vector<NeighbourAction> advance(uint64_t ns) {
+    std::vector<NeighbourAction> actions;
+    now += ns;
+    while (neighbours->tick(now, 3, actions, retired)) continue;
+    return actions;
+  }
+  // From one due time to the next, until the given number of actions came.
+  std::vector<NeighbourAction> run_until(size_t count) {
+    std::vector<NeighbourAction> actions;
+    while (actions.size() < count && neighbours->next_due_ns(now) != UINT64_MAX) {
+      now = neighbours->next_due_ns(now);
+      while (neighbours->tick(now, 100, actions, retired)) continue;
+    }
+    return actions;
+  }
+  std::vector<NeighbourInfo> dump(uint32_t interface) const {
+    std::vector<NeighbourInfo> infos;
+    uint64_t cursor = 0;
+    while (Neighbours::dump(tables[interface], cursor, infos)) continue;
+    return infos;
+  }
+
+  // The millisecond counter of 32 bits wraps during every test that lets a second pass.
+  uint64_t now = (uint64_t{1} << 32) * kNsPerMs - kNsPerSecond / 2;
+  RetireList retired;
+  Reclaim reclaim{TeardownConfig{}};
+  std::array<Neighbours::Table, 8> tables;
+  std::unique_ptr<Neighbours> neighbours =
+      std::make_unique<Neighbours>(pools, NeighbourConfig{.limit = 5'000, .interface_limit = 2'000});
+};
+
+TEST_F(NeighboursTest, AddReplaceRemove) {
+  EXPECT_EQ(add(1, 0, State::kPermanent, kAdd).error().code, EINVAL);
+  EXPECT_EQ(add(1, 0xe0000001, State::kPermanent, kAdd).error().code, EINVAL);
+  EXPECT_EQ(add(1, kNet + 1, State::kFailed, kAdd).error().code, EINVAL);
+  EXPECT_EQ(add(1, kNet + 1, State::kPermanent, kAdd, 0).error().code, EINVAL);
+  EXPECT_EQ(add(1, kNet + 1, State::kPermanent, {.replace = true}).error().code, ENOENT);
+  EXPECT_EQ(tables[1].own(), nullptr);
+  ASSERT_TRUE(add(1, kNet + 1, State::kPermanent, kAdd).has_value());
+  const auto twice = add(1, kNet + 1, State::kPermanent, kAdd);
+  EXPECT_EQ(twice.error().code, EEXIST);
+  EXPECT_EQ(twice.error().text, "neighbour 10.0.0.1 exists on interface 1");
+  EXPECT_TRUE(add(2, kNet + 1, State::kPermanent, kAdd).has_value());
+  EXPECT_TRUE(add(1, kNet + 1, State::kStale, kReplace, kMac + 1)->changed);
+  EXPECT_EQ(find(kNet + 1)->read().mac(), kMac + 1);
+  EXPECT_EQ(neighbours->remove(tables[1], kNet + 1, retired)->state, State::kStale);
+  EXPECT_EQ(neighbours->remove(tables[1], kNet + 1, retired).error().code, ENOENT);
+  EXPECT_EQ(tables[1].own(), nullptr);
+  EXPECT_EQ(neighbours->count(), 1U);
+}
+
+TEST_F(NeighboursTest, OneNeighbourIsSmall) {
+  ASSERT_TRUE(add(1, kNet + 1, State::kPermanent, kAdd).has_value());
+  EXPECT_EQ(tables[1].own()->retired.bytes, 48U);
+  ASSERT_TRUE(add(1, kNet + 2, State::kPermanent, kAdd).has_value());
+  EXPECT_EQ(tables[1].own()->retired.bytes, 64U);
+  ASSERT_TRUE(add(1, kNet + 3, State::kPermanent, kAdd).has_value());
+  EXPECT_EQ(tables[1].own()->retired.bytes, 64U);
+}
+
+TEST_F(NeighboursTest, LimitsNameThemselves) {
+  for (uint32_t i = 0; i < 2'000; ++i) ASSERT_TRUE(add(1, kNet + i + 1, State::kPermanent, kAdd).has_value());
+  const auto over = resolve(kNet + 5'000);
+  EXPECT_EQ(over.error().code, ENOBUFS);
+  EXPECT_NE(over.error().text.find("all 2000 neighbours of the limit of interface 1"), std::string::npos);
+  for (uint32_t i = 0; i < 3'000; ++i)
+    ASSERT_TRUE(add(2 + i % 2, kNet + i + 1, State::kPermanent, kAdd).has_value());
+  EXPECT_EQ(add(4, kNet + 1, State::kPermanent, kAdd).error().code, ENOBUFS);
+  EXPECT_EQ(neighbours->count(), 5'000U);
+}
+
+TEST_F(NeighboursTest, NobodyAnswers) {
+  EXPECT_EQ(resolve(kNet + 1).value(), NeighbourResolution::kStarted);
+  EXPECT_EQ(resolve(kNet + 1).value(), NeighbourResolution::kRunning);
+  EXPECT_FALSE(find(kNet + 1)->read().usable());
+  EXPECT_TRUE(advance(kNsPerSecond - kNsPerMs).empty());
+  const auto second = advance(kNsPerMs);
+  ASSERT_EQ(second.size(), 1U);
+  EXPECT_EQ(second[0].kind, Kind::kAskEveryone);
+  EXPECT_EQ(second[0].ifindex, 1U);
+  EXPECT_EQ(second[0].address, kNet + 1);
+  EXPECT_EQ(advance(kNsPerSecond).size(), 1U);
+  const auto failed = advance(kNsPerSecond);
+  ASSERT_EQ(failed.size(), 1U);
+  EXPECT_EQ(failed[0].kind, Kind::kFailed);
+  EXPECT_EQ(state_of(kNet + 1), State::kFailed);
+  EXPECT_EQ(advance(kNsPerSecond)[0].kind, Kind::kForgotten);
+  EXPECT_EQ(tables[1].own(), nullptr);
+  EXPECT_EQ(resolve(kNet + 1).value(), NeighbourResolution::kStarted);
+  run_until(3);
+  EXPECT_EQ(state_of(kNet + 1), State::kFailed);
+  EXPECT_EQ(resolve(kNet + 1).value(), NeighbourResolution::kStarted);
+}
+
+TEST_F(NeighboursTest, TheWholeLife) {
+  ASSERT_TRUE(resolve(kNet + 1).has_value());
+  const auto answered = learn(kNet + 1, NeighbourEvidence::kAnswer, false);
+  EXPECT_TRUE(answered->resolved && answered->changed && answered->known);
+  EXPECT_EQ(state_of(kNet + 1), State::kReachable);
+  EXPECT_EQ(resolve(kNet + 1).value(), NeighbourResolution::kUsable);
+  EXPECT_TRUE(advance(30 * kNsPerSecond).empty());
+  EXPECT_EQ(state_of(kNet + 1), State::kStale);
+  advance(50 * kNsPerSecond);
+  EXPECT_EQ(state_of(kNet + 1), State::kStale);
+  find(kNet + 1)->mark_used();
+  EXPECT_TRUE(advance(5 * kNsPerSecond).empty());
+  EXPECT_EQ(state_of(kNet + 1), State::kDelay);
+  const auto probes = advance(5 * kNsPerSecond);
+  ASSERT_EQ(probes.size(), 1U);
+  EXPECT_EQ(probes[0].kind, Kind::kAskDirectly);
+  EXPECT_EQ(probes[0].mac, kMac);
+  EXPECT_EQ(state_of(kNet + 1), State::kProbe);
+  EXPECT_FALSE(learn(kNet + 1, NeighbourEvidence::kAnswer, false)->resolved);
+  EXPECT_EQ(state_of(kNet + 1), State::kReachable);
+
+  advance(30 * kNsPerSecond);
+  find(kNet + 1)->mark_used();
+  const auto last = run_until(4);
+  ASSERT_EQ(last.size(), 4U);
+  EXPECT_EQ(last[2].kind, Kind::kAskDirectly);
+  EXPECT_EQ(last[3].kind, Kind::kFailed);
+  EXPECT_EQ(find(kNet + 1), nullptr);
+}
+
+TEST_F(NeighboursTest, AnUnusedOneIsForgottenAfterAMinute) {
+  EXPECT_FALSE(learn(kNet + 1, NeighbourEvidence::kOther, false)->known);
+  EXPECT_TRUE(learn(kNet + 1, NeighbourEvidence::kOther, true)->known);
+  EXPECT_EQ(state_of(kNet + 1), State::kStale);
+  const uint64_t began = now;
+  const auto actions = run_until(1);
+  ASSERT_EQ(actions.size(), 1U);
+  EXPECT_EQ(actions[0].kind, Kind::kForgotten);
+  EXPECT_EQ(now - began, 60 * kNsPerSecond);
+}
+
+TEST_F(NeighboursTest, WhatLearningChanges) {
+  ASSERT_TRUE(add(1, kNet + 1, State::kPermanent, kAdd).has_value());
+  EXPECT_FALSE(learn(kNet + 1, NeighbourEvidence::kAnswer, true, kMac + 1)->known);
+  EXPECT_EQ(find(kNet + 1)->read().mac(), kMac);
+  ASSERT_TRUE(add(1, kNet + 2, State::kReachable, kAdd).has_value());
+  EXPECT_FALSE(learn(kNet + 2, NeighbourEvidence::kOther, true)->changed);
+  EXPECT_EQ(state_of(kNet + 2), State::kReachable);
+  EXPECT_TRUE(learn(kNet + 2, NeighbourEvidence::kOther, true, kMac + 1)->changed);
+  EXPECT_EQ(state_of(kNet + 2), State::kStale);
+  EXPECT_FALSE(learn(kNet + 3, NeighbourEvidence::kAnswer, true, kBroadcastMac)->known);
+  EXPECT_FALSE(learn(kNet + 3, NeighbourEvidence::kAnswer, true, 0)->known);
+  EXPECT_EQ(find(kNet + 3), nullptr);
+  ASSERT_TRUE(resolve(kNet + 4).has_value());
+  EXPECT_TRUE(add(1, kNet + 4, State::kPermanent, kReplace)->resolved);
+}
+
+TEST_F(NeighboursTest, FlushKeepsWhatItIsToldTo) {
+  for (uint32_t i = 1; i <= 900; ++i)
+    ASSERT_TRUE(add(1, kNet + i, i % 90 == 0 ? State::kPermanent : State::kReachable, kAdd).has_value());
+  EXPECT_EQ(neighbours->flush(tables[1], Neighbours::Flush::kKeepPermanent, retired), 890U);
+  EXPECT_EQ(dump(1).size(), 10U);
+  EXPECT_LE(tables[1].own()->retired.bytes, 192U);
+  for (uint32_t i = 1; i <= 10; ++i) EXPECT_NE(find(kNet + 90 * i), nullptr);
+  EXPECT_EQ(neighbours->flush(tables[1], Neighbours::Flush::kAll, retired), 10U);
+  EXPECT_EQ(tables[1].own(), nullptr);
+  EXPECT_EQ(neighbours->flush(tables[1], Neighbours::Flush::kAll, retired), 0U);
+  wait_for_teardown();
+  EXPECT_EQ(pools.blocks_in_use(), 0U);
+}
+
+TEST_F(NeighboursTest, ADumpSurvivesEveryChange) {
+  std::mt19937_64 random(seed_of_this_run());
+  std::set<Ipv4> stay;
+  for (uint32_t i = 1; i <= 300; ++i) {
+    ASSERT_TRUE(add(1, kNet + i, State::kPermanent, kAdd).has_value());
+    stay.insert(kNet + i);
+  }
+  std::multiset<Ipv4> seen;
+  std::vector<NeighbourInfo> part;
+  uint64_t cursor = 0;
+  for (bool more = true; more;) {
+    more = Neighbours::dump(tables[1], cursor, part);
+    for (const NeighbourInfo& info : part) seen.insert(info.address);
+    part.clear();
+    for (int i = 0; i < 100; ++i) {  // the table grows from part to part, others come and go
+      const Ipv4 other = 0x0b000000 + static_cast<Ipv4>(random() % 1'000);
+      if (add(1, other, State::kPermanent, kAdd)) continue;
+      ASSERT_TRUE(neighbours->remove(tables[1], other, retired).has_value());
+    }
+  }
+  for (const Ipv4 address : stay) EXPECT_EQ(seen.count(address), 1U) << format_ipv4(address);
+}
+
+TEST_F(NeighboursTest, WithoutMemoryNothingChanges) {
+  std::vector<Retired*> taken;
+  for (const size_t bytes : {48, 64})
+    while (Retired* block = pools.allocate(bytes)) taken.push_back(block);
+  EXPECT_EQ(add(1, kNet + 1, State::kPermanent, kAdd).error().code, ENOBUFS);
+  pools.free_unpublished(*taken.back());  // the neighbour has a block now, its table none
+  taken.pop_back();
+  EXPECT_EQ(add(1, kNet + 1, State::kPermanent, kAdd).error().code, ENOBUFS);
+  EXPECT_EQ(tables[1].own(), nullptr);
+  EXPECT_EQ(neighbours->count(), 0U);
+  for (Retired* block : taken) pools.free_unpublished(*block);
+  EXPECT_TRUE(add(1, kNet + 1, State::kPermanent, kAdd).has_value());
+}
+
+// A slow and obvious neighbour: what it is and when that ends.
+struct ModelNeighbour {
+  Mac mac = 0;
+  State state = State::kFailed;
+  uint64_t since_ns = 0;
+  uint32_t tries = 0;
+  bool used = false;
+};
+
+class Model {
+ public:
+  void set(Ipv4 address, Mac mac, State state, uint64_t now, uint32_t tries = 0) {
+    all[address] = {mac, state, now, tries, false};
+  }
+
+  void tick(uint64_t now, std::multiset<std::pair<Kind, Ipv4>>& actions) {
+    for (auto at = all.begin(); at != all.end();) {
+      auto& [address, neighbour] = *at;
+      const bool gone = expire(address, neighbour, now, actions);
+      at = gone ? all.erase(at) : std::next(at);
+    }
+  }
+
+  std::map<Ipv4, ModelNeighbour> all;
+
+ private:
+  static bool expire(Ipv4 address, ModelNeighbour& it, uint64_t now,
+                     std::multiset<std::pair<Kind, Ipv4>>& actions) {
+    const uint64_t waited_s = (now - it.since_ns) / kNsPerSecond;
+    const auto become = [&](State state, uint32_t tries) { it = {it.mac, state, now, tries, false}; };
+    if (it.state == State::kIncomplete && waited_s >= 1) {
+      actions.insert({it.tries < 3 ? Kind::kAskEveryone : Kind::kFailed, address});
+      it.tries < 3 ? become(State::kIncomplete, it.tries + 1) : become(State::kFailed, 0);
+    } else if (it.state == State::kReachable && waited_s >= 30) {
+      become(State::kStale, 0);
+    } else if (it.state == State::kStale && waited_s >= 5) {
+      if (it.used) {
+        become(State::kDelay, 0);
+      } else if (it.tries + 1 < 12) {
+        become(State::kStale, it.tries + 1);
+      } else {
+        actions.insert({Kind::kForgotten, address});
+        return true;
+      }
+    } else if (it.state == State::kDelay && waited_s >= 5) {
+      actions.insert({Kind::kAskDirectly, address});
+      become(State::kProbe, 1);
+    } else if (it.state == State::kProbe && waited_s >= 1) {
+      actions.insert({it.tries < 3 ? Kind::kAskDirectly : Kind::kFailed, address});
+      if (it.tries == 3) return true;
+      become(State::kProbe, it.tries + 1);
+    } else if (it.state == State::kFailed && waited_s >= 1) {
+      actions.insert({Kind::kForgotten, address});
+      return true;
+    }
+    return false;
+  }
+};
+
+TEST_F(NeighboursTest, RandomLivesEqualTheModel) {
+  std::mt19937_64 random(seed_of_this_run());
+  constexpr std::array<State, 5> kGiven = {State::kReachable, State::kStale, State::kDelay, State::kProbe,
+                                           State::kPermanent};
+  Model model;
+  for (int step = 0; step < 60'000; ++step) {
+    const Ipv4 address = kNet + 1 + static_cast<Ipv4>(random() % 150);
+    const Mac mac = kMac + random() % 3;
+    const bool known = model.all.contains(address);
+    const unsigned what = random() % 100;
+    if (what < 15) {
+      const NeighbourAdd how{.create = random() % 4 != 0, .replace = random() % 2 != 0};
+      const State state = kGiven[random() % kGiven.size()];
+      const auto added = add(1, address, state, how, mac);
+      ASSERT_EQ(added ? 0 : added.error().code,
+                known ? (how.replace ? 0 : EEXIST) : (how.create ? 0 : ENOENT));
+      if (added) model.set(address, mac, state, now);
+    } else if (what < 25) {
+      ASSERT_EQ(neighbours->remove(tables[1], address, retired).has_value(), known);
+      model.all.erase(address);
+    } else if (what < 45) {
+      const bool answer = random() % 2 == 0;
+      const bool create = random() % 2 == 0;
+      ASSERT_TRUE(learn(address, answer ? NeighbourEvidence::kAnswer : NeighbourEvidence::kOther, create, mac)
+                      .has_value());
+      const ModelNeighbour old = known ? model.all[address] : ModelNeighbour{};
+      const bool usable = known && old.state != State::kIncomplete && old.state != State::kFailed;
+      const bool keeps =
+          known ? old.state == State::kPermanent || (usable && old.mac == mac && !answer) : !create;
+      if (!keeps) model.set(address, mac, answer ? State::kReachable : State::kStale, now);
+    } else if (what < 60) {
+      const bool starts = !known || model.all[address].state == State::kFailed;
+      ASSERT_EQ(resolve(address).value() == NeighbourResolution::kStarted, starts);
+      if (starts) model.set(address, 0, State::kIncomplete, now, 1);
+    } else if (what < 75 && known) {
+      find(address)->mark_used();
+      model.all[address].used = true;
+    } else if (what == 75 && random() % 20 == 0) {
+      const bool all = random() % 2 == 0;
+      neighbours->flush(tables[1], all ? Neighbours::Flush::kAll : Neighbours::Flush::kKeepPermanent,
+                        retired);
+      std::erase_if(model.all,
+                    [&](const auto& each) { return all || each.second.state != State::kPermanent; });
+    } else if (what > 75) {
+      // Whole seconds, and no step beyond the shortest timeout: every timer ends when a step does.
+      std::multiset<std::pair<Kind, Ipv4>> wanted;
+      model.tick(now + kNsPerSecond, wanted);
+      std::multiset<std::pair<Kind, Ipv4>> actions;
+      for (const NeighbourAction& action : advance(kNsPerSecond))
+        actions.insert({action.kind, action.address});
+      ASSERT_EQ(actions, wanted);
+    }
+    ASSERT_EQ(neighbours->count(), model.all.size());
+    if (step % 50 != 0) continue;
+    submit();
+    std::map<Ipv4, ModelNeighbour> dumped;
+    for (const NeighbourInfo& info : dump(1)) dumped[info.address] = {.mac = info.mac, .state = info.state};
+    ASSERT_EQ(dumped.size(), model.all.size());
+    for (const auto& [each, wanted] : model.all) {
+      ASSERT_EQ(dumped[each].state, wanted.state) << format_ipv4(each);
+      ASSERT_EQ(dumped[each].mac, wanted.mac) << format_ipv4(each);
+      ASSERT_EQ(find(each)->read().word(), NeighbourWord(wanted.mac, wanted.state).word());
+    }
+  }
+}
+
+// A hundred neighbours stay, others come and go around them and the table is replaced again and again: a
+// reader finds the hundred every time, and what it finds is never a block that was given back.
+TEST_F(NeighboursTest, ReadersFindWhatIsThere) {
+  std::mt19937_64 random(seed_of_this_run());
+  for (uint32_t i = 1; i <= 100; ++i)
+    ASSERT_TRUE(add(1, kNet + i, State::kPermanent, kAdd, kMac + i).has_value());
+  std::atomic<bool> stop = false;
+  std::atomic<uint64_t> wrong = 0;
+  std::atomic<uint64_t> rounds = 0;
+  std::thread reader([&] {
+    rcu_register_worker();
+    for (uint32_t turn = 0; !stop.load(std::memory_order_relaxed); ++turn) {
+      const NeighbourTable* table = tables[1].read();
+      for (uint32_t i = 1; i <= 100; ++i) {
+        const Neighbour* neighbour = find_neighbour(table, kNet + i);
+        if (neighbour == nullptr || neighbour->address != kNet + i || neighbour->read().mac() != kMac + i)
+          ++wrong;
+        if (neighbour != nullptr) neighbour->mark_used();
+      }
+      const Ipv4 visitor = 0x0b000000 + turn % 500;
+      const Neighbour* neighbour = find_neighbour(table, visitor);
+      if (neighbour != nullptr && (neighbour->address != visitor || neighbour->read().mac() != visitor))
+        ++wrong;
+      ++rounds;
+      rcu_quiescent_state();
+    }
+    rcu_unregister_worker();
+  });
+  for (uint32_t turn = 0; turn < 20'000 || rounds.load() < 1'000; ++turn) {
+    // Waves of different height, so that the table grows and shrinks.
+    const Ipv4 visitor = 0x0b000000 + static_cast<Ipv4>(random() % (turn / 2'000 % 2 == 0 ? 500 : 5));
+    if (!add(1, visitor, State::kReachable, kAdd, visitor)) {
+      EXPECT_TRUE(neighbours->remove(tables[1], visitor, retired).has_value());
+    }
+    if (turn % 2'000 == 1'999)
+      for (Ipv4 each = 0x0b000000; each < 0x0b000000 + 500; ++each)
+        (void)neighbours->remove(tables[1], each, retired);
+    if (turn % 8 == 0) submit();
+  }
+  stop = true;
+  reader.join();
+  EXPECT_EQ(wrong.load(), 0U);
+}
+
+}  // namespace
+}  // namespace mayfly

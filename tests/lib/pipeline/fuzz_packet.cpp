@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "fuzz_packet.hpp"
+
+#include <rte_mempool.h>
+
+#include <algorithm>
+
+#include "base/check.hpp"
+#include "world.hpp"
+
+namespace mayfly::testing {
+namespace {
+
+constexpr size_t kMostBytes = 1'900;
+
+// port0 with VLANs of each sort, addresses and routes; a host 10.0.0.9 on port1; everything else is behind
+// it.
+struct Router {
+  Router() {
+    for (const uint32_t ifindex : {world.add_vlan(0, 1), world.add_vlan(0, 1, 0, 0x88a8),
+                                   world.add_vlan(0, 1, 1), world.add_vlan(1, 1, 1, 0x88a8)})
+      world.set_address(ifindex, fmt::format("10.{}.0.1/24", ifindex).c_str());
+    world.set_address(world.port(0), "10.0.0.1/24");
+    world.set_address(world.port(1), "10.100.0.1/24");
+    world.set_neighbour(world.port(1), ip("10.100.0.9"), 0x0a0000000009);
+    world.set_route("0.0.0.0/0", {.oif = world.port(1), .gateway = ip("10.100.0.9")});
+  }
+  World world;
+};
+
+}  // namespace
+
+void fuzz_one_packet(const uint8_t* data, size_t bytes) {
+  if (bytes < 2) return;
+  static Router router;
+  World& world = router.world;
+  const Bytes frame(data + 1, data + std::min(bytes, kMostBytes));
+  std::vector<Bytes> segments = {frame};
+  const size_t pieces = 1 + (data[0] & 3);
+  if (pieces > 1 && frame.size() > pieces) {
+    segments.clear();
+    const size_t size = frame.size() / pieces;
+    for (size_t i = 0; i < pieces; ++i)
+      segments.emplace_back(
+          frame.begin() + static_cast<long>(i * size),
+          i + 1 == pieces ? frame.end() : frame.begin() + static_cast<long>((i + 1) * size));
+  }
+  world.put_segments(0, segments);
+  world.pass(1);
+  MAYFLY_CHECK(world.totals().difference() == 0, "a packet was lost count of");
+  for (uint16_t port = 0; port < kRingPorts; ++port) world.take_all(port);
+  while (world.heard()) {
+  }
+  const uint64_t out = kMbufs - rte_mempool_avail_count(ring_ports().pool);
+  MAYFLY_CHECK(out <= world.totals().parked * 4, "an mbuf leaked");
+}
+
+}  // namespace mayfly::testing

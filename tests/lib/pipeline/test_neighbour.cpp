@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Packets that wait for a MAC address: parked, sent, dropped, and what teardown sees of them.
+#include <gtest/gtest.h>
+
+#include "world.hpp"
+
+namespace mayfly::testing {
+namespace {
+
+constexpr Mac kHost = 0x0a0000000001;
+constexpr Mac kPort0 = 0x020000000001;
+constexpr Mac kPort1 = 0x020000000002;
+constexpr Mac kNextHop = 0x0a0000000002;
+
+class NeighbourTest : public ::testing::Test {
+ protected:
+  explicit NeighbourTest(const WorldSettings& settings = {}) : world(settings), vlan(world.add_vlan(1, 5)) {
+    world.set_address(vlan, "10.1.0.1/24");
+  }
+
+  Bytes packet(const char* to, uint16_t id = 0) {
+    Bytes bytes = ipv4({.source = ip("10.9.9.9"), .destination = ip(to)});
+    set(bytes, 4, id, 2);
+    fix_ipv4_checksum(bytes);
+    return bytes;
+  }
+  void send(const char* to, uint16_t id = 0) {
+    world.put(0, ethernet(kPort0, kHost, {}, 0x0800, packet(to, id)));
+    world.step();
+  }
+  std::string sent(const char* to, uint16_t id = 0) {
+    return hex(ethernet(kNextHop, kPort1, {{0x8100, 5}}, 0x0800, one_hop_further(packet(to, id))));
+  }
+  void expect_wanted(const char* address) {
+    const auto message = world.heard();
+    ASSERT_TRUE(message.has_value());
+    EXPECT_EQ(message->type, WorkerMessage::Type::neighbour_wanted);
+    EXPECT_EQ(message->ifindex, vlan);
+    EXPECT_EQ(message->id, world.interface(vlan).id);
+    EXPECT_EQ(message->address, ip(address));
+  }
+
+  World world;
+  const uint32_t vlan;
+};
+
+TEST_F(NeighbourTest, ParkedUntilResolved) {
+  send("10.1.0.9", 1);
+  send("10.1.0.9", 2);
+  expect_wanted("10.1.0.9");
+  EXPECT_FALSE(world.heard().has_value()) << "asked once is enough";
+  EXPECT_EQ(world.totals().parked, 2u);
+  EXPECT_EQ(world.references(vlan), 2u);
+  EXPECT_TRUE(world.take_all(1).empty());
+
+  world.set_neighbour(vlan, ip("10.1.0.9"), kNextHop);
+  world.tell(ControlMessage::Type::neighbour_resolved, vlan, ip("10.1.0.9"));
+  world.step();
+  const auto frames = world.take_all(1);
+  ASSERT_EQ(frames.size(), 2u);
+  EXPECT_EQ(hex(frames[0]), sent("10.1.0.9", 1));
+  EXPECT_EQ(hex(frames[1]), sent("10.1.0.9", 2));
+  EXPECT_EQ(world.totals().parked, 0u);
+  EXPECT_EQ(world.references(vlan), 0u);
+  EXPECT_EQ(world.table().sums(vlan).tx_packets, 2u);
+}
+
+TEST_F(NeighbourTest, ParkedWhileIncompleteAndSentWhenTheMessageIsLost) {
+  world.set_neighbour(vlan, ip("10.1.0.9"), 0, NeighbourState::kIncomplete);
+  send("10.1.0.9", 1);
+  EXPECT_EQ(world.totals().parked, 1u);
+  world.set_neighbour(vlan, ip("10.1.0.9"), kNextHop, NeighbourState::kReachable);
+  world.pass(1);
+  EXPECT_EQ(hex(world.take(1).value_or(Bytes{})), sent("10.1.0.9", 1));
+}
+
+TEST_F(NeighbourTest, ResolvedTooEarlyWaits) {
+  send("10.1.0.9");
+  world.tell(ControlMessage::Type::neighbour_resolved, vlan, ip("10.1.0.9"));
+  world.tell(ControlMessage::Type::neighbour_resolved, vlan, ip("10.1.0.8"));
+  world.step();
+  EXPECT_EQ(world.totals().parked, 1u);
+}
+
+TEST_F(NeighbourTest, PacketsOfGatewaysWaitTogether) {
+  world.set_route("20.0.0.0/8", {.oif = vlan, .gateway = ip("10.1.0.9")});
+  send("20.1.1.1", 1);
+  send("20.2.2.2", 2);
+  expect_wanted("10.1.0.9");
+  EXPECT_FALSE(world.heard().has_value());
+  world.set_neighbour(vlan, ip("10.1.0.9"), kNextHop);
+  world.pass(1);
+  EXPECT_EQ(hex(world.take(1).value_or(Bytes{})), sent("20.1.1.1", 1));
+  EXPECT_EQ(hex(world.take(1).value_or(Bytes{})), sent("20.2.2.2", 2));
+}
+
+TEST_F(NeighbourTest, TheOldestOfFourIsDropped) {
+  for (uint16_t id = 1; id <= 5; ++id) send("10.1.0.9", id);
+  EXPECT_EQ(world.drops(DropReason::neighbour_queue_full), 2u);
+  EXPECT_EQ(world.dropped_by(vlan, DropReason::neighbour_queue_full), 2u);
+  EXPECT_EQ(world.references(vlan), 3u);
+  world.set_neighbour(vlan, ip("10.1.0.9"), kNextHop);
+  world.pass(1);
+  const auto frames = world.take_all(1);
+  ASSERT_EQ(frames.size(), 3u);
+  EXPECT_EQ(hex(frames[0]), sent("10.1.0.9", 3));
+  EXPECT_EQ(hex(frames[2]), sent("10.1.0.9", 5));
+}
+
+TEST_F(NeighbourTest, FailedNeighbours) {
+  send("10.1.0.9");
+  send("10.1.0.8");
+  world.tell(ControlMessage::Type::neighbour_failed, vlan, ip("10.1.0.9"));
+  world.step();
+  EXPECT_EQ(world.drops(DropReason::neighbour_failed), 1u);
+  EXPECT_EQ(world.table().sums(vlan).tx_dropped, 1u);
+  EXPECT_EQ(world.references(vlan), 1u);
+}
+
+// Brings the neighbour to FAILED as the control thread's timers do.
+void let_fail(World& world) {
+  for (int second = 0; second < 4; ++second) {
+    std::vector<NeighbourAction> actions;
+    RetireList retired;
+    world.neighbours().tick(world.now_ns() + static_cast<uint64_t>(second + 1) * 1'100 * kNsPerMs, 100,
+                            actions, retired);
+    ASSERT_EQ(retired.objects(), 0u);
+    for (const NeighbourAction& action : actions)
+      if (action.kind == NeighbourAction::Kind::kFailed) return;
+  }
+  FAIL() << "the neighbour did not fail";
+}
+
+TEST_F(NeighbourTest, PacketsForFailedNeighboursAreDropped) {
+  world.set_neighbour(vlan, ip("10.1.0.9"), 0, NeighbourState::kIncomplete);
+  send("10.1.0.9");
+  EXPECT_EQ(world.totals().parked, 1u);
+  let_fail(world);
+  send("10.1.0.9");
+  EXPECT_EQ(world.drops(DropReason::neighbour_failed), 1u);
+  world.pass(1);
+  EXPECT_EQ(world.drops(DropReason::neighbour_failed), 2u);
+  EXPECT_EQ(world.totals().parked, 0u);
+}
+
+TEST_F(NeighbourTest, ThreeSecondsAreEnough) {
+  send("10.1.0.9");
+  expect_wanted("10.1.0.9");
+  world.pass(900);
+  EXPECT_FALSE(world.heard().has_value());
+  world.pass(200);
+  expect_wanted("10.1.0.9");
+  send("10.1.0.9");
+  world.pass(1800);
+  EXPECT_EQ(world.totals().parked, 2u);
+  expect_wanted("10.1.0.9");
+  world.pass(200);
+  EXPECT_EQ(world.drops(DropReason::neighbour_failed), 1u);
+  EXPECT_EQ(world.totals().parked, 1u);
+  world.pass(1200);
+  EXPECT_EQ(world.drops(DropReason::neighbour_failed), 2u);
+  EXPECT_EQ(world.references(vlan), 0u);
+}
+
+TEST_F(NeighbourTest, AFullRingIsTriedAgain) {
+  while (world.to_control().push({})) {
+  }
+  send("10.1.0.9");
+  while (world.heard()) {
+  }
+  world.pass(1);
+  expect_wanted("10.1.0.9");
+}
+
+TEST_F(NeighbourTest, NoAddressToAskFrom) {
+  const uint32_t bare = world.add_vlan(1, 6);
+  world.set_route("30.0.0.0/8", {.oif = bare});
+  send("30.1.1.1");
+  EXPECT_EQ(world.drops(DropReason::neighbour_no_source), 1u);
+  EXPECT_EQ(world.table().sums(bare).tx_dropped, 1u);
+  EXPECT_FALSE(world.heard().has_value());
+}
+
+TEST_F(NeighbourTest, DeletingTheInterfaceDropsItsPackets) {
+  send("10.1.0.9");
+  send("10.1.0.8");
+  const uint64_t id = world.interface(vlan).id;
+  world.retire(vlan);
+  world.step();
+  EXPECT_EQ(world.references(vlan), 2u) << "only a tick looks at what is parked";
+  world.pass(1);
+  EXPECT_EQ(world.references(vlan), 0u);
+  EXPECT_EQ(world.drops(DropReason::interface_gone), 2u);
+  uint64_t counted = 0;
+  world.statistics().drops.for_each([&](uint64_t of, uint32_t, DropReason reason, uint64_t packets) {
+    if (of == id && reason == DropReason::interface_gone) counted += packets;
+  });
+  EXPECT_EQ(counted, 2u);
+  EXPECT_TRUE(world.reclaimed());
+}
+
+TEST_F(NeighbourTest, TheNumbersNextOwnerInheritsNothing) {
+  send("10.1.0.9");
+  world.retire(vlan);
+  const uint64_t old_id = world.interface(vlan).id;
+  world.pass(1);
+  ASSERT_TRUE(world.reclaimed());
+  ASSERT_EQ(world.add_vlan(1, 7), vlan);
+  EXPECT_NE(world.interface(vlan).id, old_id);
+  EXPECT_EQ(world.references(vlan), 0u);
+  EXPECT_EQ(world.table().sums(vlan).tx_dropped, 0u);
+}
+
+TEST_F(NeighbourTest, GoingDownDropsToo) {
+  send("10.1.0.9");
+  world.set_up(vlan, false);
+  world.pass(1);
+  EXPECT_EQ(world.drops(DropReason::interface_gone), 1u);
+  world.set_up(vlan, true);
+  send("10.1.0.9");
+  world.set_up(world.port(1), false);
+  world.pass(1);
+  EXPECT_EQ(world.drops(DropReason::interface_gone), 2u);
+}
+
+TEST_F(NeighbourTest, StaleOnesAreUsedAndMarked) {
+  world.set_neighbour(vlan, ip("10.1.0.9"), kNextHop, NeighbourState::kReachable);
+  const Neighbour* neighbour = find_neighbour(world.interface(vlan).neighbours.own(), ip("10.1.0.9"));
+  send("10.1.0.9");
+  EXPECT_EQ(neighbour->used.load(), 0u);
+  world.set_neighbour(vlan, ip("10.1.0.9"), kNextHop, NeighbourState::kStale);
+  neighbour = find_neighbour(world.interface(vlan).neighbours.own(), ip("10.1.0.9"));
+  send("10.1.0.9");
+  EXPECT_EQ(neighbour->used.load(), 1u);
+  EXPECT_EQ(world.take_all(1).size(), 2u);
+}
+
+TEST_F(NeighbourTest, ShutdownDropsWhatWaits) {
+  send("10.1.0.9");
+  send("10.1.0.8");
+  world.stop_worker();
+  EXPECT_EQ(world.drops(DropReason::shutdown), 2u);
+  EXPECT_EQ(world.totals().parked, 0u);
+  EXPECT_EQ(world.references(vlan), 0u);
+}
+
+class SmallParking : public NeighbourTest {
+ protected:
+  SmallParking() : NeighbourTest({.parked_limit = 4}) {}
+};
+
+TEST_F(SmallParking, TheLimitOfAllHolds) {
+  for (const char* to : {"10.1.0.2", "10.1.0.3", "10.1.0.4", "10.1.0.5", "10.1.0.6", "10.1.0.2"}) send(to);
+  EXPECT_EQ(world.totals().parked, 4u);
+  EXPECT_EQ(world.drops(DropReason::neighbour_queue_full), 2u);
+  world.set_neighbour(vlan, ip("10.1.0.3"), kNextHop);
+  world.pass(1);
+  EXPECT_EQ(world.totals().parked, 3u);
+  send("10.1.0.6");
+  EXPECT_EQ(world.totals().parked, 4u);
+}
+
+}  // namespace
+}  // namespace mayfly::testing

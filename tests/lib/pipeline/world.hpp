@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+// A worker between three devices that tests fill and empty by hand (net_ring), with the tables of the control
+// thread around it. One thread plays both: a test changes tables, puts frames in, steps the worker, looks at
+// what leaves.
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "frames.hpp"
+#include "iface/address_list.hpp"
+#include "neigh/neighbours.hpp"
+#include "netns/netns.hpp"
+#include "pipeline/worker.hpp"
+#include "reclaim/reclaim.hpp"
+#include "ring_ports.hpp"
+
+namespace mayfly::testing {
+
+struct WorldSettings {
+  uint32_t parked_limit = 64;
+  uint32_t originate_mbufs = 63;  // of a pool of their own
+};
+
+class World {
+ public:
+  explicit World(const WorldSettings& settings = {});
+  // Stops the worker and checks that every mbuf is back.
+  ~World();
+
+  // Control. Ports 0 .. 2 have interfaces port0 .. port2 (MAC 02:00:00:00:00:01 .. 03, MTU 1500, up) from the
+  // start.
+  uint32_t port(uint16_t number) const { return port_ifindex_[number]; }
+  uint32_t add_vlan(uint16_t port, uint16_t outer, uint16_t inner = 0, uint16_t protocol = 0x8100,
+                    uint32_t mtu = 0, Netns* netns = nullptr);
+  uint32_t add_dummy();
+  // The interface's only address: local and connected route, as the control thread makes them.
+  void set_address(uint32_t ifindex, const char* prefix);
+  void set_route(const char* prefix, const RouteValue& value, Netns* netns = nullptr);
+  void erase_route(const char* prefix);
+  void set_neighbour(uint32_t ifindex, Ipv4 address, Mac mac,
+                     NeighbourState state = NeighbourState::kPermanent);
+  void remove_neighbour(uint32_t ifindex, Ipv4 address);
+  void set_up(uint32_t ifindex, bool up) { table().set_admin_up(ifindex, up); }
+  void retire(uint32_t ifindex);
+  // Lets the worker pass quiescent states until everything retired is reclaimed; false when that does not
+  // happen.
+  bool reclaimed();
+  void withdraw_port(uint16_t port);
+  Netns& add_netns();
+
+  // Devices.
+  void put(uint16_t port, const Bytes& frame) { put_segments(port, {frame}); }
+  void put_segments(uint16_t port, const std::vector<Bytes>& segments, uint16_t headroom = 128);
+  std::optional<Bytes> take(uint16_t port);
+  // Frames that left by the port.
+  std::vector<Bytes> take_all(uint16_t port);
+
+  // Worker. Every step checks the balance.
+  void step();
+  void pass(uint64_t ms);  // time, then a step
+  // What one frame came to: put, step.
+  DropReason dropped(uint16_t port, const Bytes& frame);            // count: it was not
+  Bytes forwarded(uint16_t port, const Bytes& frame, uint16_t to);  // empty: it did not leave there alone
+  void stop_worker();
+
+  std::optional<WorkerMessage> heard();
+  void tell(ControlMessage::Type type, uint32_t ifindex, Ipv4 address, Mac mac = 0, Ipv4 source = 0);
+
+  InterfaceTable& table() { return *table_; }
+  const Interface& interface(uint32_t ifindex) { return table_->interface(ifindex); }
+  Netns& netns() { return *netns_; }
+  const Totals& totals() const { return statistics_->totals; }
+  uint64_t drops(DropReason reason) const { return totals().drops[static_cast<size_t>(reason)]; }
+  WorkerStatistics& statistics() { return *statistics_; }
+  uint64_t dropped_by(uint32_t ifindex, DropReason reason);
+  uint64_t references(uint32_t ifindex) { return table_->references(0)[ifindex].load(); }
+  Neighbours& neighbours() { return *neighbours_; }
+  uint64_t now_ns() const { return now_ns_; }
+  MessageRing<WorkerMessage>& to_control() { return to_control_; }
+
+ private:
+  uint32_t create(InterfaceSpec spec, const char* kind);
+  void set(Netns& netns, const Ipv4Prefix& prefix, const RouteValue& value);
+  void commit(Netns& netns);
+  void publish_queues(const QueueList& list);
+  void erase_all_routes();
+  void check_sums();
+
+  rte_mempool* pool_;
+  rte_mempool* originate_pool_;
+  BlockPools& blocks_;
+  Reclaim& reclaim_;
+  std::unique_ptr<RouteTable> routes_;
+  std::unique_ptr<InterfaceTable> table_;
+  std::unique_ptr<Neighbours> neighbours_;
+  std::unique_ptr<Netns> netns_;
+  std::vector<std::unique_ptr<Netns>> more_netns_;
+  std::unique_ptr<WorkerStatistics> statistics_;
+  std::unique_ptr<QueueList> queue_list_;
+  std::vector<std::unique_ptr<QueueList>> old_lists_;
+  PublishedQueueList queues_;
+  MessageRing<WorkerMessage> to_control_;
+  MessageRing<ControlMessage> from_control_;
+  std::unique_ptr<Worker> worker_;
+  std::array<uint32_t, kRingPorts> port_ifindex_{};
+  std::vector<std::pair<Netns*, Ipv4Prefix>> routes_set_;
+  uint64_t now_ns_ = 5 * kNsPerSecond;
+  bool interface_lost_ = false;
+  bool running_ = false;
+};
+
+}  // namespace mayfly::testing
