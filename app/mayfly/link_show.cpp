@@ -110,23 +110,23 @@ void print_counters(Output& out, const Attributes& attributes) {
   if (!drops.empty()) out.print("    drops: {}\n", drops);
 }
 
+void print_details(Output& out, const Attributes& attributes) {
+  const Kind kind = kind_of(attributes);
+  if (!kind.name.empty())
+    out.print(
+        "    {}{}\n", kind.name,
+        kind.description != nullptr && kind.data ? format_parameters(*kind.description, *kind.data) : "");
+  out.print("    netns {} unique id {} children {}\n", attributes.string(protocol::kAttrNetns),
+            attributes.number_or(protocol::kAttrId, 0), attributes.number_or(protocol::kAttrChildren, 0));
+}
+
 void print_link(Session& session, const nlmsghdr& answer) {
   const Attributes attributes(answer, sizeof(ifinfomsg));
   Output& out = session.out();
   out.write(link_headline(answer, attributes));
   const std::string address = address_text(attributes);
   if (!address.empty()) out.print("    link/ether {} brd ff:ff:ff:ff:ff:ff\n", address);
-  if (session.options().details) {
-    const Kind kind = kind_of(attributes);
-    if (!kind.name.empty())
-      out.print(
-          "    {}{} id {} netns {}", kind.name,
-          kind.description != nullptr && kind.data ? format_parameters(*kind.description, *kind.data) : "",
-          attributes.number_or(protocol::kAttrId, 0), attributes.string(protocol::kAttrNetns));
-    if (attributes.number_or(protocol::kAttrChildren, 0) > 0)
-      out.print(" children {}", attributes.number_or(protocol::kAttrChildren, 0));
-    out.write("\n");
-  }
+  if (session.options().details) print_details(out, attributes);
   const std::string_view alias = attributes.string(IFLA_IFALIAS);
   if (!alias.empty()) out.print("    alias {}\n", alias);
   if (session.options().statistics) print_counters(out, attributes);

@@ -11,7 +11,7 @@ namespace mayfly::cli {
 namespace {
 
 constexpr std::string_view kHelp = R"(Usage: mayfly route add|append|replace|change|del ROUTE
-       mayfly route show [dev NAME]
+       mayfly route show [table main|local|all] [dev NAME]
        mayfly route flush dev NAME     (routes of the kernel's kind, which belong to addresses, stay)
        mayfly route get ADDRESS
 ROUTE: [unicast|blackhole|unreachable|prohibit] PREFIX|default [via ADDRESS] [dev NAME] [src ADDRESS]
@@ -28,6 +28,8 @@ constexpr std::array kTypes = {Named{"unicast", RTN_UNICAST},         Named{"loc
                                Named{"unreachable", RTN_UNREACHABLE}, Named{"prohibit", RTN_PROHIBIT}};
 constexpr std::array kProtocols = {Named{"kernel", RTPROT_KERNEL}, Named{"boot", RTPROT_BOOT},
                                    Named{"static", RTPROT_STATIC}};
+constexpr std::array kTables = {Named{"main", RT_TABLE_MAIN}, Named{"local", RT_TABLE_LOCAL},
+                                Named{"all", RT_TABLE_UNSPEC}};
 constexpr std::array kScopes = {Named{"global", RT_SCOPE_UNIVERSE}, Named{"link", RT_SCOPE_LINK},
                                 Named{"host", RT_SCOPE_HOST}};
 
@@ -196,11 +198,13 @@ Json route_json(const Route& route) {
   return document;
 }
 
-Result<int> show_routes(Session& session, Plan& plan) {
+// RT_TABLE_UNSPEC: of every table.
+Result<int> show_routes(Session& session, Plan& plan, uint8_t table) {
   const Options& options = session.options();
   JsonArray array(session.out(), options.pretty);
   const Status done = session.request(plan.family, plan.message, [&](const nlmsghdr& answer) {
     if (answer.nlmsg_type != RTM_NEWROUTE) return;
+    if (table != RT_TABLE_UNSPEC && fixed_of(answer).rtm_table != table) return;
     const Route route = read_answer(answer);
     if (options.json)
       array.add(route_json(route));
@@ -219,14 +223,27 @@ void begin_dump(Plan& plan, std::string_view device) {
   put_device(plan.message, device);
 }
 
+uint8_t take_table(Words& words) {
+  const std::string_view name = words.text();
+  if (const Named* table = find_name(kTables, name)) return table->number;
+  words.fail(EINVAL, "table '{}': expected main, local or all", name);
+  return RT_TABLE_UNSPEC;
+}
+
 Status parse_show(Words& words, const Options&, Plan& plan) {
   std::string_view device;
+  uint8_t table = RT_TABLE_MAIN;
   while (!words.done()) {
-    if (!words.take("dev")) return words.unknown();
-    device = words.text();
+    if (words.take("dev")) {
+      device = words.text();
+    } else if (words.take("table")) {
+      table = take_table(words);
+    } else {
+      return words.unknown();
+    }
   }
   begin_dump(plan, device);
-  plan.present = show_routes;
+  plan.present = [table](Session& session, Plan& self) { return show_routes(session, self, table); };
   return words.status();
 }
 
@@ -265,7 +282,7 @@ Status parse_get(Words& words, const Options&, Plan& plan) {
   fixed.rtm_dst_len = 32;
   plan.begin_route(RTM_GETROUTE, 0, fixed);
   put_ipv4(plan.message, RTA_DST, *destination);
-  plan.present = show_routes;
+  plan.present = [](Session& session, Plan& self) { return show_routes(session, self, RT_TABLE_UNSPEC); };
   return {};
 }
 

@@ -12,6 +12,9 @@ namespace mayfly {
 namespace {
 
 constexpr uint32_t kBits = 64;
+// The first chunk is never given back: the lowest numbers are used first, so a table with a handful of elements that
+// come and go would otherwise clear a huge page for each.
+constexpr uint32_t kKeptChunk = 0;
 constexpr uint64_t kFull = ~uint64_t{0};
 
 uint32_t words_for(uint32_t bits) {
@@ -51,6 +54,19 @@ SlotSpace::SlotSpace(uint32_t limit, uint32_t slots_per_chunk)
   chunk_used_.resize(chunks);
   chunk_committed_.resize(chunks);
   chunk_queued_.resize(chunks);
+}
+
+// The address space will be somebody else's.
+SlotSpace::~SlotSpace() {
+  for (uint32_t chunk = 0; chunk < chunk_committed_.size(); ++chunk)
+    if (chunk_committed_[chunk])
+      for (Array& array : arrays_) unpoison_chunk(array, chunk);
+}
+
+void SlotSpace::unpoison_chunk(Array& array, uint32_t chunk) noexcept {
+  const size_t bytes = array.element_bytes * slots_per_chunk_;
+  const size_t offset = bytes * chunk;
+  unpoison_memory(array.memory.data() + offset, std::min(bytes, array.memory.size() - offset));
 }
 
 Result<std::byte*> SlotSpace::attach(size_t element_bytes) {
@@ -107,7 +123,7 @@ void SlotSpace::free(uint32_t slot) noexcept {
   }
   --in_use_;
   const uint32_t chunk = slot / slots_per_chunk_;
-  if (--chunk_used_[chunk] == 0 && !chunk_queued_[chunk]) {
+  if (--chunk_used_[chunk] == 0 && !chunk_queued_[chunk] && chunk != kKeptChunk) {
     chunk_queued_[chunk] = true;
     empty_chunks_.push_back(chunk);
   }
@@ -144,7 +160,7 @@ bool SlotSpace::trim(uint32_t max_chunks) noexcept {
     for (Array& array : arrays_) {
       const size_t bytes = array.element_bytes * slots_per_chunk_;
       const size_t offset = bytes * chunk;
-      unpoison_memory(array.memory.data() + offset, std::min(bytes, array.memory.size() - offset));
+      unpoison_chunk(array, chunk);
       array.memory.release(offset, std::min(bytes, array.memory.size() - offset));
     }
     chunk_committed_[chunk] = false;

@@ -31,6 +31,9 @@ class SlotSpace {
  public:
   // Numbers 0 .. limit - 1; a chunk is what trim() gives back at once.
   SlotSpace(uint32_t limit, uint32_t slots_per_chunk);
+  ~SlotSpace();
+  SlotSpace(const SlotSpace&) = delete;
+  SlotSpace& operator=(const SlotSpace&) = delete;
 
   // An array of limit elements, indexed by the numbers. The memory belongs to this object.
   Result<std::byte*> attach(size_t element_bytes);
@@ -48,7 +51,7 @@ class SlotSpace {
   uint32_t limit() const noexcept { return limit_; }
 
   // Gives the memory of at most max_chunks empty chunks back to the system (about 50 us per 2 MiB page);
-  // true while there is more to give.
+  // true while there is more to give. The first chunk is kept.
   bool trim(uint32_t max_chunks) noexcept;
   // Chunks whose memory is held, times what one chunk holds.
   size_t committed_bytes() const noexcept;
@@ -60,6 +63,7 @@ class SlotSpace {
   };
 
   void mark_used(uint32_t slot) noexcept;
+  void unpoison_chunk(Array& array, uint32_t chunk) noexcept;
 
   uint32_t limit_;
   uint32_t slots_per_chunk_;

@@ -147,8 +147,8 @@ class BulkAdd final : public Operation {
 
   Progress step(const Deadline& deadline) override {
     if (plan_.progress && !cancelled_)
-      result_.tell_progress(connection_, request_, phase_ == Phase::claim ? claimed_.size() / 2 : plan_.count / 2,
-                            plan_.count);
+      // The two passes count half each.
+      result_.tell_progress(connection_, request_, (next_ + result_.changed) / 2, plan_.count);
     if (phase_ == Phase::claim && !claim(deadline)) return Progress::more;
     if (phase_ == Phase::claim)
       phase_ = plan_.dry_run || cancelled_ || (result_.failures() > 0 && !plan_.force) ? Phase::abandon : Phase::commit;

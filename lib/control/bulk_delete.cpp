@@ -132,8 +132,9 @@ class BulkDelete final : public Operation {
       return finish();
     }
     RetireList& retired = connection_.retired();
+    const uint64_t bytes_before = retired.bytes();
     const bool done = removal_.commit(retired, deadline);
-    result_.to_reclaim_bytes += retired.bytes();
+    result_.to_reclaim_bytes += retired.bytes() - bytes_before;
     if (done || retired.objects() >= Reclaim::kSubmitEvery)
       connection_.dataplane().commit(connection_.netns(), retired);
     else

@@ -53,7 +53,8 @@ HandlerResult dispatch(Connection& connection, const Request& request, bool gene
     case RTM_GETNEIGH:
       return handle_neighbour(connection, request);
     default:
-      return fail(EOPNOTSUPP, "message type {}: accepted are the LINK, ADDR, ROUTE and NEIGH messages of rtnetlink",
+      return fail(EOPNOTSUPP,
+                  "message type {}: accepted are the LINK, ADDR, ROUTE and NEIGH messages of rtnetlink",
                   request.header.nlmsg_type);
   }
 }
@@ -133,8 +134,9 @@ bool Connection::handle_next(const Deadline&) {
   auto* message = reinterpret_cast<nlmsghdr*>(buffer_.data() + offset_);
   if (left < sizeof(nlmsghdr) || message->nlmsg_len < sizeof(nlmsghdr) || message->nlmsg_len > left) {
     if (left >= sizeof(nlmsghdr)) {
-      const Error error{EINVAL, fmt::format("message length {}: the datagram holds {} more bytes, accepted {}..{}",
-                                            message->nlmsg_len, left, sizeof(nlmsghdr), left)};
+      const Error error{EINVAL,
+                        fmt::format("message length {}: the datagram holds {} more bytes, accepted {}..{}",
+                                    message->nlmsg_len, left, sizeof(nlmsghdr), left)};
       writer_.acknowledge(*message, &error);
     } else if (left > 0) {
       const nlmsghdr nothing{};
@@ -171,9 +173,11 @@ bool Connection::admitted(const nlmsghdr& message, uint64_t objects) {
   }
   const ReclaimStatistics statistics = reclaim.statistics();
   std::string holder;
-  if (!statistics.waiting.empty()) holder = fmt::format("; {} is still held", statistics.waiting.front().object);
-  const Error error{ENOBUFS, fmt::format("{} objects: {} are still in teardown, accepted up to {} in all{}", objects,
-                                         reclaim.backlog().objects, reclaim.config().high_objects, holder)};
+  if (!statistics.waiting.empty())
+    holder = fmt::format("; {} is still held", statistics.waiting.front().object);
+  const Error error{ENOBUFS,
+                    fmt::format("{} objects: {} are still in teardown, accepted up to {} in all{}", objects,
+                                reclaim.backlog().objects, reclaim.config().high_objects, holder)};
   blocked_since_ns_ = 0;
   writer_.acknowledge(message, &error);
   offset_ += NLMSG_ALIGN(message.nlmsg_len);
@@ -193,8 +197,16 @@ void Connection::handle(const nlmsghdr& message) {
     return;
   }
   if (message.nlmsg_type == NLMSG_NOOP || message.nlmsg_type == NLMSG_DONE) return;
-  const Request request{message, {reinterpret_cast<const std::byte*>(&message) + NLMSG_HDRLEN,
-                                  message.nlmsg_len - static_cast<size_t>(NLMSG_HDRLEN)}};
+  if ((message.nlmsg_flags & kFlagChained) == 0) {
+    refusals_before_chain_ = writer_.refusals();
+  } else if (writer_.refusals() != refusals_before_chain_) {
+    const Error cancelled{ECANCELED, "not executed: a message before it in the chain was refused"};
+    writer_.acknowledge(message, &cancelled);
+    return;
+  }
+  const Request request{message,
+                        {reinterpret_cast<const std::byte*>(&message) + NLMSG_HDRLEN,
+                         message.nlmsg_len - static_cast<size_t>(NLMSG_HDRLEN)}};
   const HandlerResult handled = dispatch(*this, request, family_ == NETLINK_GENERIC);
   dataplane_.reclaim.submit_if_large(retired_);
   if (!handled) {
@@ -207,7 +219,8 @@ void Connection::handle(const nlmsghdr& message) {
 
 Status Connection::hello(const nlmsghdr& message) {
   if (message.nlmsg_type != kMsgHello)
-    return fail(EPROTO, "message type {}: a connection begins with a hello ({})", message.nlmsg_type, kMsgHello);
+    return fail(EPROTO, "message type {}: a connection begins with a hello ({})", message.nlmsg_type,
+                kMsgHello);
   auto attributes = RequestAttributes::parse(
       {reinterpret_cast<const std::byte*>(&message) + NLMSG_HDRLEN, message.nlmsg_len - size_t{NLMSG_HDRLEN}},
       kHelloSpecs);

@@ -3,8 +3,8 @@
 // One client of the control socket. Control thread only.
 //
 // States: before the hello only a hello is accepted; afterwards messages of the family it named. At most one
-// operation runs at a time, and no further message is handled before it is done: answers come in the order of the
-// requests.
+// operation runs at a time, and no further message is handled before it is done: answers come in the order of
+// the requests.
 
 #include <sys/socket.h>
 
@@ -104,6 +104,7 @@ class Connection {
   RetireList retired_;  // of the datagram, or of the open batch
   bool batch_open_ = false;
   ListedInterfaces listed_;
+  uint64_t refusals_before_chain_ = 0;
   uint64_t blocked_since_ns_ = 0;  // 0: not stopped by the teardown backlog
 };
 

@@ -2,9 +2,9 @@
 #pragma once
 // Answers on their way to one client: messages packed into datagrams of at most 64 KiB.
 //
-// A message is begun, filled with libmnl's attribute functions or the calls here, and ended; answers are coalesced
-// until flush() seals the datagram. Control thread only. The queue is bounded by its user: the server stops
-// reading and dumping for a client whose queue is over kHighWater.
+// A message is begun, filled with libmnl's attribute functions or the calls here, and ended; answers are
+// coalesced until flush() seals the datagram. Control thread only. The queue is bounded by its user: the
+// server stops reading and dumping for a client whose queue is over kHighWater.
 
 #include <libmnl/libmnl.h>
 
@@ -26,7 +26,8 @@ class MessageWriter {
 
   MessageWriter();
 
-  // A message under construction; only one at a time. An attribute that would make it longer than kMostMessage is left out.
+  // A message under construction; only one at a time. An attribute that would make it longer than
+  // kMostMessage is left out.
   nlmsghdr* begin(uint16_t type, uint16_t flags, uint32_t sequence);
   // The fixed header that follows, zeroed.
   template <class Header>
@@ -46,6 +47,8 @@ class MessageWriter {
 
   // NLMSG_ERROR in answer to a request: code 0 acknowledges, otherwise the extended acknowledgement says why.
   void acknowledge(const nlmsghdr& request, const Error* error);
+  // Errors acknowledged so far.
+  uint64_t refusals() const noexcept { return refusals_; }
   void done(uint32_t sequence, bool interrupted);
 
   // Datagrams to send. flush() seals the one being filled.
@@ -62,6 +65,7 @@ class MessageWriter {
   std::vector<std::byte> filling_;
   std::deque<std::vector<std::byte>> datagrams_;
   size_t queued_bytes_ = 0;
+  uint64_t refusals_ = 0;
 };
 
 }  // namespace mayfly

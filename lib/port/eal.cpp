@@ -32,17 +32,16 @@ std::string lcore_map(const EalSettings& settings) {
 }
 
 // What an operator can do about it.
-std::string advice(int error, const EalSettings& settings) {
+std::string_view advice(int error, bool hugepages) {
   switch (error) {
     case EACCES:
     case EPERM:
-      return settings.hugepages ? "run as root, or with access to the hugepage mount and /dev/vfio"
-                                : "run as root, or set RUNTIME_DIRECTORY or XDG_RUNTIME_DIR to a directory "
-                                  "that can be written";
     case ENOMEM:
-      return settings.hugepages
-                 ? "reserve hugepages (sysctl vm.nr_hugepages=512), or set eal.hugepages: false"
-                 : "set eal.memory lower, or free memory";
+      if (hugepages)
+        return "no free hugepages, or no right to them: as root, sysctl vm.nr_hugepages=512; or set "
+               "eal.hugepages: false";
+      if (error == ENOMEM) return "set eal.memory lower, or free memory";
+      return "run as root, or set XDG_RUNTIME_DIR to a directory that can be written";
     case EINVAL:
       return "check eal.args, what follows '--' and workers.cpus";
     case EALREADY:
@@ -50,7 +49,7 @@ std::string advice(int error, const EalSettings& settings) {
     case ENOTSUP:
       return "this machine lacks what DPDK asks for";
     default:
-      return settings.hugepages ? "try eal.hugepages: false" : "see the log above";
+      return hugepages ? "try eal.hugepages: false" : "see the log above";
   }
 }
 
@@ -101,8 +100,8 @@ Result<std::unique_ptr<Eal>> Eal::start(const EalSettings& settings) {
   eal->note_runtime_directory();
   if (parsed < 0) {
     const int error = rte_errno != 0 ? rte_errno : EINVAL;
-    return fail(error, "DPDK did not start: {}: {}{}", std::strerror(error), advice(error, settings),
-                words.reason());
+    return fail(error, "DPDK did not start: {} ({}){}", advice(error, settings.hugepages),
+                std::strerror(error), words.reason());
   }
   eal->running_ = true;
   return eal;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "port/mbuf_pool.hpp"
 
+#include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -26,7 +28,12 @@ uint64_t MbufPool::needed_bytes(const MbufPoolSettings& settings) noexcept {
   const uint32_t object = rte_mempool_calc_obj_size(
       static_cast<uint32_t>(sizeof(rte_mbuf)) + settings.data_room_bytes, 0, &sizes);
   const uint64_t ring = uint64_t{rte_align32pow2(settings.count + 1)} * sizeof(void*);
-  return uint64_t{settings.count} * object + ring;
+  // Without hugepages no mbuf crosses a page, so that a page of 4 KiB often holds a single one.
+  if (rte_eal_has_hugepages() != 0) return uint64_t{settings.count} * object + ring;
+  const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  if (object > page) return settings.count * ((object + page - 1) / page) * page + ring;
+  const uint64_t mbufs_a_page = page / object;
+  return (settings.count + mbufs_a_page - 1) / mbufs_a_page * page + ring;
 }
 
 Result<std::unique_ptr<MbufPool>> MbufPool::create(const std::string& name,

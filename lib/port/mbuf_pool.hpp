@@ -39,7 +39,8 @@ class MbufPool {
   uint32_t available() const noexcept;
   uint32_t in_use() const noexcept;
 
-  // Memory that a pool takes, its bookkeeping included.
+  // Memory that a pool takes, its bookkeeping included. After the EAL has started: without hugepages it is
+  // more.
   static uint64_t needed_bytes(const MbufPoolSettings& settings) noexcept;
 
  private:

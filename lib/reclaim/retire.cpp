@@ -11,7 +11,6 @@ namespace {
 
 constexpr size_t kMostKinds = 256;
 std::array<const RetiredKind*, kMostKinds> kinds;
-RetiredKindId kind_count = 0;
 
 }  // namespace
 
@@ -23,10 +22,14 @@ void Returns::group_of(Returnable& owner) {
     std::swap(*found, groups_.back());
 }
 
-RetiredKind::RetiredKind(std::string_view name) : id_(kind_count), name_(name) {
-  MAYFLY_CHECK(kind_count < kMostKinds, "more kinds of retired objects than there are numbers for");
-  kinds[kind_count++] = this;
+RetiredKind::RetiredKind(std::string_view name) : name_(name) {
+  const auto free = std::ranges::find(kinds, nullptr);
+  MAYFLY_CHECK(free != kinds.end(), "more kinds of retired objects than there are numbers for");
+  *free = this;
+  id_ = static_cast<RetiredKindId>(free - kinds.begin());
 }
+
+RetiredKind::~RetiredKind() { kinds[id_] = nullptr; }
 
 bool RetiredKind::drained(const Retired&) const { return true; }
 
@@ -35,7 +38,7 @@ std::string RetiredKind::describe(const Retired&) const { return std::string(nam
 std::vector<Holder> RetiredKind::holders(const Retired&) const { return {}; }
 
 const RetiredKind& RetiredKind::of(RetiredKindId id) noexcept {
-  MAYFLY_CHECK(id < kind_count, "a retired object of an unknown kind");
+  MAYFLY_CHECK(id < kMostKinds && kinds[id] != nullptr, "a retired object of an unknown kind");
   return *kinds[id];
 }
 

@@ -8,7 +8,7 @@
 //   live -> unlinked -> retire (RetireList) -> submit (Reclaim) -> one grace period for the batch
 //        -> dismantle and drain (teardown worker) -> take_back (control thread)
 //
-// A new kind of retired object is one RetiredKind (static storage): what it contains, what holds it, and to
+// A new kind of retired object is one RetiredKind: what it contains, what holds it, and to
 // whom its number or memory goes back.
 
 #include <urcu/wfcqueue.h>
@@ -66,9 +66,11 @@ struct Holder {
 
 class RetiredKind {
  public:
-  // Registers the kind for the life of the process; static storage only, before threads start.
+  // Registers the kind. Created and destroyed while nothing is in teardown; it outlives its objects.
   explicit RetiredKind(std::string_view name);
-  virtual ~RetiredKind() = default;
+  virtual ~RetiredKind();
+  RetiredKind(const RetiredKind&) = delete;
+  RetiredKind& operator=(const RetiredKind&) = delete;
 
   RetiredKindId id() const noexcept { return id_; }
   std::string_view name() const noexcept { return name_; }

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "batch.hpp"
-#include "plan.hpp"
+#include "mayfly/batch.hpp"
+#include "mayfly/plan.hpp"
 
 namespace mayfly::cli::test {
 

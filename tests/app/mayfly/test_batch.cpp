@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 #include <linux/rtnetlink.h>
 
-#include "batch.hpp"
 #include "fake_daemon.hpp"
+#include "mayfly/batch.hpp"
 
 namespace mayfly::cli {
 namespace {

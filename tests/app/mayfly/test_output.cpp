@@ -6,9 +6,9 @@
 #include <linux/rtnetlink.h>
 
 #include "fake_daemon.hpp"
-#include "output.hpp"
+#include "mayfly/output.hpp"
+#include "mayfly/progress.hpp"
 #include "parsed.hpp"
-#include "progress.hpp"
 
 namespace mayfly::cli {
 namespace {
@@ -176,7 +176,9 @@ TEST(LinkShow, LooksLikeIp) {
   options.details = true;
   options.statistics = true;
   const std::string details = run(daemon, "link show sub0", options).output;
-  EXPECT_NE(details.find("\n    vlan protocol 802.1ad id 100 inner 200 "), std::string::npos) << details;
+  EXPECT_NE(details.find("\n    vlan protocol 802.1ad id 100 inner 200\n    netns default unique id 77 "),
+            std::string::npos)
+      << details;
   EXPECT_NE(details.find("    drops: no_route 3\n"), std::string::npos) << details;
 }
 
@@ -272,6 +274,7 @@ TEST(RouteShow, LooksLikeIp) {
     fixed.rtm_protocol = RTPROT_KERNEL;
     fixed.rtm_scope = RT_SCOPE_LINK;
     fixed.rtm_type = RTN_UNICAST;
+    fixed.rtm_table = RT_TABLE_MAIN;
     reply.message(request, RTM_NEWROUTE, NLM_F_MULTI, bytes_of(fixed), [](RequestMessage& route) {
       route.put_u32(RTA_DST, htonl(0x0a000000));
       route.put_u32(RTA_OIF, 5);
@@ -284,11 +287,21 @@ TEST(RouteShow, LooksLikeIp) {
       route.put_u32(RTA_GATEWAY, htonl(0x0a000002));
       route.put_string(protocol::kAttrDevice, "port0");
     });
+    fixed.rtm_dst_len = 32;
+    fixed.rtm_table = RT_TABLE_LOCAL;
+    fixed.rtm_type = RTN_LOCAL;
+    fixed.rtm_scope = RT_SCOPE_HOST;
+    reply.message(request, RTM_NEWROUTE, NLM_F_MULTI, bytes_of(fixed), [](RequestMessage& route) {
+      route.put_u32(RTA_DST, htonl(0x0a000001));
+      route.put_string(protocol::kAttrDevice, "port0");
+    });
     reply.done(request);
   });
   EXPECT_EQ(run(daemon, "route").output,
             "10.0.0.0/24 dev if5 proto kernel scope link src 10.0.0.1\ndefault via 10.0.0.2 dev port0\n");
-  const Json routes = Json::parse(run(daemon, "route", json()).output);
+  EXPECT_EQ(run(daemon, "route show table local").output, "local 10.0.0.1 dev port0 scope host\n");
+  const Json routes = Json::parse(run(daemon, "route show table all", json()).output);
+  EXPECT_EQ(routes.size(), 3u);
   EXPECT_EQ(routes[1], Json::parse(R"({"dst":"default","gateway":"10.0.0.2","dev":"port0","protocol":"boot",
                                        "scope":"global","flags":[]})"));
 }

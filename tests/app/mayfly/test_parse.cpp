@@ -387,6 +387,7 @@ TEST(Route, IsAskedFor) {
   EXPECT_FALSE(Parsed("route get").ok());
   EXPECT_FALSE(Parsed("route get 10.1.2.3 10.1.2.4").ok());
   EXPECT_EQ(Parsed("route show dev port0").attributes<rtmsg>().string(protocol::kAttrDevice), "port0");
+  EXPECT_TRUE(contains(Parsed("route show table x").error(), "table 'x': expected main, local or all"));
   EXPECT_TRUE(contains(Parsed("route add 10.0.0.0/8").error(), "where to"));
   EXPECT_TRUE(contains(Parsed("route add").error(), "destination is missing"));
   EXPECT_FALSE(Parsed("route add fe80::/64 dev port0").ok());

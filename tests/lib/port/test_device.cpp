@@ -314,7 +314,7 @@ TEST(MbufPoolTest, SaysHowMuchMemoryWouldBeEnough) {
   ASSERT_FALSE(pool);
   EXPECT_EQ(pool.error().code, ENOMEM);
   EXPECT_TRUE(pool.error().text.starts_with(
-      "mbufs: 150000 of 2176 B need 340.7 MiB, which the EAL does not have: set "
+      "mbufs: 150000 of 2176 B need 587.9 MiB, which the EAL does not have: set "
       "eal.memory: "))
       << pool.error().text;
   wanted.count = 100;
