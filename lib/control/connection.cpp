@@ -208,7 +208,8 @@ void Connection::handle(const nlmsghdr& message) {
                         {reinterpret_cast<const std::byte*>(&message) + NLMSG_HDRLEN,
                          message.nlmsg_len - static_cast<size_t>(NLMSG_HDRLEN)}};
   const HandlerResult handled = dispatch(*this, request, family_ == NETLINK_GENERIC);
-  dataplane_.reclaim.submit_if_large(retired_);
+  // Routes to what is retired leave the FIB first: commit() publishes before it submits.
+  if (retired_.objects() >= Reclaim::kSubmitEvery) dataplane_.commit(*netns_, retired_);
   if (!handled) {
     writer_.acknowledge(message, &handled.error());
     return;

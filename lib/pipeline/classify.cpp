@@ -27,6 +27,10 @@ constexpr bool is_tag(uint16_t protocol) noexcept {
   return protocol == kProtocolCTag || protocol == kProtocolSTag;
 }
 
+constexpr TagProtocol outer_protocol_of(uint16_t protocol) noexcept {
+  return protocol == kProtocolSTag ? TagProtocol::s_tag : TagProtocol::c_tag;
+}
+
 // Counts received frames of one interface, written when the next one has another interface.
 struct ReceiveRun {
   const Interface* interface = nullptr;
@@ -54,7 +58,7 @@ struct ReceiveRun {
 
 // Any sequence of tags. A priority tag (VID 0) says nothing about the interface: it is skipped wherever it
 // stands.
-Tags parse_tags(const uint8_t* frame, uint32_t bytes) noexcept {
+Tags parse_any_tags(const uint8_t* frame, uint32_t bytes) noexcept {
   Tags tags{};
   if (bytes < kEthernetBytes) return {.count = Tags::Count::truncated};
   tags.protocol = load_be16(frame + 2 * kMacBytes);
@@ -66,7 +70,7 @@ Tags parse_tags(const uint8_t* frame, uint32_t bytes) noexcept {
     if (vid != 0) {
       if (tags.count == Tags::Count::none) {
         tags.count = Tags::Count::one;
-        tags.outer_protocol = tags.protocol == kProtocolSTag ? TagProtocol::s_tag : TagProtocol::c_tag;
+        tags.outer_protocol = outer_protocol_of(tags.protocol);
         tags.outer = vid;
       } else if (tags.count == Tags::Count::one && tags.protocol == kProtocolCTag) {
         tags.count = Tags::Count::two;
@@ -81,17 +85,32 @@ Tags parse_tags(const uint8_t* frame, uint32_t bytes) noexcept {
   return tags;
 }
 
+// One load for what nearly every frame is: untagged, or with one tag.
+inline Tags parse_tags(const uint8_t* frame, uint32_t bytes) noexcept {
+  if (bytes < kEthernetBytes + 2 * kTagBytes) [[unlikely]]
+    return parse_any_tags(frame, bytes);
+  uint64_t word;
+  std::memcpy(&word, frame + 2 * kMacBytes, sizeof word);
+  word = __builtin_bswap64(word);
+  const auto first = static_cast<uint16_t>(word >> 48);
+  const auto vid = static_cast<uint16_t>(word >> 32 & (kTagValues - 1));
+  const auto second = static_cast<uint16_t>(word >> 16);
+  if (!is_tag(first)) return {.protocol = first, .header_bytes = kEthernetBytes};
+  if (vid == 0 || is_tag(second)) [[unlikely]]
+    return parse_any_tags(frame, bytes);
+  return {.count = Tags::Count::one,
+          .outer_protocol = outer_protocol_of(first),
+          .outer = vid,
+          .protocol = second,
+          .header_bytes = kEthernetBytes + kTagBytes};
+}
+
 uint32_t find_interface(const PortDemux& demux, const Tags& tags) noexcept {
-  switch (tags.count) {
-    case Tags::Count::none:
-      return demux.untagged.load(std::memory_order_acquire);
-    case Tags::Count::one:
-      return demux.vlans.find_outer(tags.outer_protocol, tags.outer);
-    case Tags::Count::two:
-      return demux.vlans.find_inner(tags.outer_protocol, tags.outer, tags.inner);
-    default:
-      return kNoInterface;
-  }
+  if (tags.count == Tags::Count::one) [[likely]]
+    return demux.vlans.find_outer(tags.outer_protocol, tags.outer);
+  if (tags.count == Tags::Count::none) return demux.untagged.load(std::memory_order_acquire);
+  if (tags.count == Tags::Count::two) return demux.vlans.find_inner(tags.outer_protocol, tags.outer, tags.inner);
+  return kNoInterface;
 }
 
 // For frames that are not for the interface's own MAC.
@@ -101,8 +120,8 @@ DropReason judge_destination(Packet& packet, Mac destination) noexcept {
   return kNoDrop;
 }
 
-DropReason accept(Packet& packet, const Interface& interface) noexcept {
-  if ((interface.flags.load(std::memory_order_acquire) & Interface::kUp) == 0) [[unlikely]]
+DropReason accept(Packet& packet, const Interface& interface, uint32_t flags) noexcept {
+  if ((flags & Interface::kUp) == 0) [[unlikely]]
     return DropReason::interface_down;
   const Mac destination = load_frame_mac(rte_pktmbuf_mtod(packet.mbuf, const uint8_t*));
   if (destination != interface.mac.load(std::memory_order_relaxed)) [[unlikely]]
@@ -111,6 +130,17 @@ DropReason accept(Packet& packet, const Interface& interface) noexcept {
     return DropReason::unknown_protocol;
   packet.netns = interface.netns.read();
   return kNoDrop;
+}
+
+// What only a look-up of the interface that the tags belong to can tell.
+DropReason judge(Packet& packet, const Interface& interface, const Interface& port,
+                 Tags::Count tags) noexcept {
+  const uint32_t flags = interface.flags.load(std::memory_order_acquire);
+  if ((flags & Interface::kLive) != 0) [[likely]]
+    return accept(packet, interface, flags);
+  // Nobody's tags: the frame is the port's. Interface 0 is never live.
+  packet.ingress = &port;
+  return tags == Tags::Count::truncated ? DropReason::truncated : DropReason::unknown_tag;
 }
 
 void drop_all(Path& path, rte_mbuf* const* mbufs, uint32_t count, const Interface& port,
@@ -128,10 +158,13 @@ void drop_all(Path& path, rte_mbuf* const* mbufs, uint32_t count, const Interfac
 
 void classify(Path& path, const QueueList::RxQueue& from, rte_mbuf* const* mbufs, uint32_t count,
               PacketVector& packets) noexcept {
-  for (uint32_t i = 0; i < count; ++i) rte_prefetch0(rte_pktmbuf_mtod(mbufs[i], const void*));
-  Totals& totals = path.statistics.totals;
-  totals.rx += count;
-  for (uint32_t i = 0; i < count; ++i) totals.rx_bytes += mbufs[i]->pkt_len;
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    rte_prefetch0(rte_pktmbuf_mtod(mbufs[i], const void*));
+    bytes += mbufs[i]->pkt_len;
+  }
+  path.statistics.totals.rx += count;
+  path.statistics.totals.rx_bytes += bytes;
   packets.count = 0;
   const Interface& port = path.interface(from.ifindex);
   if (!port.live_and_up()) return drop_all(path, mbufs, count, port, DropReason::port_down);
@@ -140,7 +173,7 @@ void classify(Path& path, const QueueList::RxQueue& from, rte_mbuf* const* mbufs
   Tags tags[kVectorSize];
   for (uint32_t i = 0; i < count; ++i) {
     tags[i] = parse_tags(rte_pktmbuf_mtod(mbufs[i], const uint8_t*), mbufs[i]->data_len);
-    if (tags[i].outer != 0) demux.vlans.prefetch(tags[i].outer_protocol, tags[i].outer);
+    demux.vlans.prefetch(tags[i].outer_protocol, tags[i].outer);
   }
 
   const Interface* interfaces[kVectorSize];
@@ -154,18 +187,13 @@ void classify(Path& path, const QueueList::RxQueue& from, rte_mbuf* const* mbufs
   ReceiveRun run;
   for (uint32_t i = 0; i < count; ++i) {
     Packet& packet = packets.packets[packets.count];
-    packet = Packet{.mbuf = mbufs[i],
-                    .network = rte_pktmbuf_mtod_offset(mbufs[i], uint8_t*, tags[i].header_bytes),
-                    .ingress = interfaces[i],
-                    .protocol = tags[i].protocol};
-    // Nobody's tags: the frame is the port's. Interface 0 is never live.
-    const bool owned = interfaces[i]->live();
-    if (!owned) packet.ingress = &port;
+    packet.mbuf = mbufs[i];
+    packet.network = rte_pktmbuf_mtod_offset(mbufs[i], uint8_t*, tags[i].header_bytes);
+    packet.ingress = interfaces[i];
+    packet.protocol = tags[i].protocol;
+    packet.to_group = packet.from_us = false;
+    const DropReason reason = judge(packet, *interfaces[i], port, tags[i].count);
     run.add(path, *packet.ingress, mbufs[i]->pkt_len);
-    DropReason reason =
-        tags[i].count == Tags::Count::truncated ? DropReason::truncated : DropReason::unknown_tag;
-    if (owned) [[likely]]
-      reason = accept(packet, *interfaces[i]);
     if (reason == kNoDrop) [[likely]]
       ++packets.count;
     else

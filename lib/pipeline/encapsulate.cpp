@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // encapsulate: the Ethernet header and the egress interface's tags, written in front of the network header.
 #include "pipeline/stages.hpp"
+#include "pipeline/tx.hpp"
 #include "pipeline/wire.hpp"
 
 namespace mayfly {

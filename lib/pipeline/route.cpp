@@ -3,7 +3,7 @@
 // MTU.
 #include <rte_prefetch.h>
 
-#include <algorithm>
+#include <bit>
 
 #include "netns/netns.hpp"
 #include "pipeline/stages.hpp"
@@ -12,7 +12,7 @@
 namespace mayfly {
 namespace {
 
-// The packets of a vector that belong to the namespace of packet `first` and have not been looked up yet.
+// Packets of several namespaces: those of packet `first`'s that have not been looked up yet.
 void look_up_group(PacketVector& packets, uint32_t first, uint64_t& pending) noexcept {
   const Netns* netns = packets.packets[first].netns;
   Ipv4 addresses[kVectorSize]{};
@@ -27,6 +27,11 @@ void look_up_group(PacketVector& packets, uint32_t first, uint64_t& pending) noe
   }
   netns->fib.lookup_bulk(addresses, values, count);
   for (unsigned i = 0; i < count; ++i) packets.packets[members[i]].route = values[i];
+}
+
+void look_up_groups(PacketVector& packets) noexcept {
+  uint64_t pending = ~uint64_t{0} >> (kVectorSize - packets.count);
+  while (pending != 0) look_up_group(packets, static_cast<uint32_t>(std::countr_zero(pending)), pending);
 }
 
 DropReason reason_of(const RouteValue* route) noexcept {
@@ -86,8 +91,18 @@ bool forward(Path& path, Packet& packet) noexcept {
 
 void look_up(PacketVector& packets) noexcept {
   if (packets.count == 0) return;
-  uint64_t pending = ~uint64_t{0} >> (kVectorSize - packets.count);
-  while (pending != 0) look_up_group(packets, static_cast<uint32_t>(__builtin_ctzll(pending)), pending);
+  const Netns* netns = packets.packets[0].netns;
+  Ipv4 addresses[kVectorSize]{};
+  const RouteValue* values[kVectorSize];
+  bool one_netns = true;
+  for (uint32_t i = 0; i < packets.count; ++i) {
+    addresses[i] = packets.packets[i].address;
+    one_netns &= packets.packets[i].netns == netns;
+  }
+  if (!one_netns) [[unlikely]]
+    return look_up_groups(packets);
+  netns->fib.lookup_bulk(addresses, values, packets.count);
+  for (uint32_t i = 0; i < packets.count; ++i) packets.packets[i].route = values[i];
 }
 
 void route(Path& path, PacketVector& packets, PacketVector* local) noexcept {

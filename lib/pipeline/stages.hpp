@@ -36,13 +36,8 @@ void local(Path& path, PacketVector& packets) noexcept;
 // Finds the MAC of the next hop; packets that have to wait for it are parked.
 void neighbour(Path& path, PacketVector& packets) noexcept;
 
-// Writes the Ethernet header and the tags of the egress interface and hands the frames to tx.
+// Writes the Ethernet header and the tags of the egress interface and hands the frames to tx (tx.hpp).
 void encapsulate(Path& path, PacketVector& packets) noexcept;
-
-// tx: into the buffer of the interface's port; an interface without a device swallows the frame.
-void transmit(Path& path, const Interface& egress, rte_mbuf* mbuf) noexcept;
-// Sends what the buffers hold; what a device does not take is dropped.
-void flush_transmit(Path& path) noexcept;
 
 // ARP (arp.cpp), called by input for one packet, and by the worker for a request of the control thread.
 void input_arp(Path& path, const Packet& packet, PacketVector& answers) noexcept;

@@ -4,7 +4,7 @@
 
 #include <bit>
 
-#include "pipeline/stages.hpp"
+#include "pipeline/tx.hpp"
 
 namespace mayfly {
 namespace {
@@ -35,6 +35,8 @@ struct SendRun {
   }
 };
 
+}  // namespace
+
 void flush_port(Path& path, uint16_t port) noexcept {
   TransmitBuffer& buffer = path.transmit[port];
   const uint16_t queue = path.queues->tx[port].queue;
@@ -54,19 +56,6 @@ void swallow(Path& path, const Interface& egress, rte_mbuf* mbuf) noexcept {
   run.add(path, &egress, mbuf->pkt_len);
   run.settle(path);
   rte_pktmbuf_free(mbuf);
-}
-
-}  // namespace
-
-void transmit(Path& path, const Interface& egress, rte_mbuf* mbuf) noexcept {
-  if (egress.port == kNoPort) [[unlikely]]
-    return swallow(path, egress, mbuf);
-  TransmitBuffer& buffer = path.transmit[egress.port];
-  buffer.mbufs[buffer.count] = mbuf;
-  buffer.interfaces[buffer.count] = &egress;
-  buffer.bytes[buffer.count] = mbuf->pkt_len;
-  path.transmit_ports |= uint64_t{1} << egress.port;
-  if (++buffer.count == kVectorSize) flush_port(path, egress.port);
 }
 
 void flush_transmit(Path& path) noexcept {

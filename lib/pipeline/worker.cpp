@@ -11,6 +11,7 @@
 #include "base/clock.hpp"
 #include "pipeline/parked.hpp"
 #include "pipeline/stages.hpp"
+#include "pipeline/tx.hpp"
 
 namespace mayfly {
 namespace {

@@ -95,9 +95,6 @@ class Reclaim {
   void submit(RetireList& list) noexcept;
   // A request that retires very many submits every so often, so that teardown starts early.
   static constexpr uint64_t kSubmitEvery = 65'536;
-  void submit_if_large(RetireList& list) noexcept {
-    if (list.objects() >= kSubmitEvery) submit(list);
-  }
 
   // Readable (an eventfd, for epoll) when collect() has something to do.
   int completion_fd() const noexcept;

@@ -58,7 +58,15 @@ const RouteValue* Model::look_up(int netns, Ipv4 address) const {
   return best == nullptr ? nullptr : &best->value;
 }
 
-Outcome Model::receive(int port, const Bytes& frame) {
+std::vector<Outcome> Model::receive(int port, const std::vector<Bytes>& frames) {
+  std::vector<Outcome> outcomes;
+  for (const Bytes& frame : frames) outcomes.push_back(receive_one(port, frame));
+  for (const auto& [from, packet] : answers_) outcomes.push_back(forward(*from, packet, true));
+  answers_.clear();
+  return outcomes;
+}
+
+Outcome Model::receive_one(int port, const Bytes& frame) {
   ModelInterface& port_interface = *find(port, {});
   if (!port_interface.up) return dropped(DropReason::port_down);
   if (frame.size() < 14) return dropped(DropReason::truncated);
@@ -150,7 +158,8 @@ Outcome Model::answer_echo(const ModelInterface& from, Bytes packet) {
   set(packet, 16, asker, 4);
   packet[8] = 64;
   fix_ipv4_checksum(packet);
-  return forward(from, packet, true);
+  answers_.emplace_back(&from, packet);
+  return {.kind = Outcome::Kind::answered};
 }
 
 Outcome Model::forward(const ModelInterface& from, Bytes packet, bool ours) {

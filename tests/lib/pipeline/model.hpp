@@ -32,7 +32,7 @@ struct ModelRoute {
 };
 
 struct Outcome {
-  enum class Kind { dropped, sent, swallowed, parked, punted };
+  enum class Kind { dropped, sent, swallowed, parked, punted, answered };
   Kind kind = Kind::dropped;
   DropReason reason = DropReason::count;
   int port = -1;
@@ -45,13 +45,15 @@ class Model {
   std::vector<ModelInterface> interfaces;
   std::vector<ModelRoute> routes;
 
-  Outcome receive(int port, const Bytes& frame);
+  // Frames that are received together: our own answers come after what is forwarded.
+  std::vector<Outcome> receive(int port, const std::vector<Bytes>& frames);
   // The neighbour has become known: what leaves, in order.
   std::vector<Outcome> resolve(uint32_t ifindex, Ipv4 address, Mac mac);
   size_t parked() const;
   std::vector<std::pair<uint32_t, Ipv4>> waiting() const;
 
  private:
+  Outcome receive_one(int port, const Bytes& frame);
   ModelInterface* find(int port, const std::vector<Tag>& tags);
   ModelInterface& at(uint32_t ifindex);
   const ModelInterface& port_of(const ModelInterface& interface) const;
@@ -64,6 +66,7 @@ class Model {
   Outcome send(const ModelInterface& by, Mac to, uint16_t protocol, const Bytes& packet) const;
 
   std::map<std::pair<uint32_t, Ipv4>, std::vector<Bytes>> parking_;
+  std::vector<std::pair<const ModelInterface*, Bytes>> answers_;
 };
 
 }  // namespace mayfly::testing

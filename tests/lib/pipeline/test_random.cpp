@@ -30,12 +30,13 @@ class RandomNetwork {
   void run_burst() {
     const auto count = below(3) == 0 ? 1 + below(64) : 1 + below(5);
     const auto port = static_cast<uint16_t>(below(kRingPorts));
-    Expected expected;
+    std::vector<Bytes> frames;
     for (uint64_t i = 0; i < count; ++i) {
-      const Bytes frame = random_frame(port);
-      world_.put(port, frame);
-      expected.add(model_.receive(port, frame));
+      frames.push_back(random_frame(port));
+      world_.put(port, frames.back());
     }
+    Expected expected;
+    for (const Outcome& outcome : model_.receive(port, frames)) expected.add(outcome);
     compare(expected);
     if (below(4) == 0) resolve_one();
     if (below(6) == 0) toggle_one();

@@ -131,7 +131,7 @@ TEST_F(RouteTest, EgressDown) {
   world.set_up(world.port(1), true);
   world.withdraw_port(1);
   EXPECT_EQ(dropped("10.2.0.9"), DropReason::interface_down);
-  world.retire(vlan);
+  world.retire(vlan, false);
   EXPECT_EQ(dropped("10.2.0.9"), DropReason::interface_down);
   EXPECT_EQ(world.dropped_by(world.port(0), DropReason::interface_down), 1u);
 }

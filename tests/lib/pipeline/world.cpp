@@ -95,7 +95,7 @@ World::~World() {
     while (rte_ring_dequeue(ring_ports().received[number], &unread) == 0)
       rte_pktmbuf_free(static_cast<rte_mbuf*>(unread));
   }
-  erase_all_routes();
+  erase_routes(kNoInterface);
   for (uint32_t ifindex = table_->next(1), next; ifindex != kNoInterface; ifindex = next) {
     next = table_->next(ifindex + 1);
     if (interface(ifindex).tag_bytes != 0) retire(ifindex);
@@ -140,7 +140,7 @@ Netns& World::add_netns() {
 
 void World::set(Netns& netns, const Ipv4Prefix& prefix, const RouteValue& value) {
   MAYFLY_CHECK(netns.fib.set(prefix, value).has_value(), "no memory for a route");
-  routes_set_.emplace_back(&netns, prefix);
+  routes_set_.push_back({&netns, prefix, value.oif});
 }
 
 void World::commit(Netns& netns) {
@@ -179,9 +179,12 @@ void World::erase_route(const char* prefix) {
   commit(*netns_);
 }
 
-void World::erase_all_routes() {
-  for (const auto& [netns, prefix] : routes_set_)
-    MAYFLY_CHECK(netns->fib.erase(prefix).has_value(), "no memory for a route");
+void World::erase_routes(uint32_t oif) {
+  std::erase_if(routes_set_, [&](const SetRoute& route) {
+    if (oif != kNoInterface && route.oif != oif) return false;
+    MAYFLY_CHECK(route.netns->fib.erase(route.prefix).has_value(), "no memory for a route");
+    return true;
+  });
   commit(*netns_);
   for (const auto& netns : more_netns_) commit(*netns);
 }
@@ -209,8 +212,9 @@ void World::remove_neighbour(uint32_t ifindex, Ipv4 address) {
   reclaim_.submit(list);
 }
 
-void World::retire(uint32_t ifindex) {
+void World::retire(uint32_t ifindex, bool with_routes) {
   interface_lost_ = true;
+  if (with_routes) erase_routes(ifindex);
   RetireList list;
   neighbours_->detach(table_->interface(ifindex).neighbours);
   table_->retire(ifindex, list);
@@ -338,14 +342,30 @@ Bytes World::forwarded(uint16_t port, const Bytes& frame, uint16_t to) {
 }
 
 void World::stop_worker() {
-  if (!running_) return;
+  if (thread_.joinable()) {
+    stop_.store(true);
+    thread_.join();
+  } else if (running_) {
+    worker_->leave();
+  } else {
+    return;
+  }
   running_ = false;
-  worker_->leave();
   EXPECT_EQ(totals().difference(), 0);
-  Totals published;
-  EXPECT_TRUE(statistics_->published.read(&published));
-  EXPECT_EQ(published.rx, totals().rx);
-  EXPECT_EQ(published.difference(), 0);
+  EXPECT_EQ(published().rx, totals().rx);
+  EXPECT_EQ(published().difference(), 0);
+}
+
+void World::start_thread() {
+  worker_->leave();
+  running_ = false;
+  thread_ = std::thread([this] { worker_->run(stop_); });
+}
+
+Totals World::published() const {
+  Totals totals;
+  EXPECT_TRUE(statistics_->published.read(&totals));
+  return totals;
 }
 
 std::optional<WorkerMessage> World::heard() {

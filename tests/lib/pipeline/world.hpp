@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "frames.hpp"
 #include "iface/address_list.hpp"
@@ -44,7 +45,9 @@ class World {
                      NeighbourState state = NeighbourState::kPermanent);
   void remove_neighbour(uint32_t ifindex, Ipv4 address);
   void set_up(uint32_t ifindex, bool up) { table().set_admin_up(ifindex, up); }
-  void retire(uint32_t ifindex);
+  // With the routes through it, as the control thread does, or without them, as workers may meet it for a
+  // moment.
+  void retire(uint32_t ifindex, bool with_routes = true);
   // Lets the worker pass quiescent states until everything retired is reclaimed; false when that does not
   // happen.
   bool reclaimed();
@@ -65,6 +68,10 @@ class World {
   DropReason dropped(uint16_t port, const Bytes& frame);            // count: it was not
   Bytes forwarded(uint16_t port, const Bytes& frame, uint16_t to);  // empty: it did not leave there alone
   void stop_worker();
+  // From now on the worker runs on a thread of its own, in its own time, until stop_worker(): step() and what
+  // calls it are not for this world any more.
+  void start_thread();
+  Totals published() const;
 
   std::optional<WorkerMessage> heard();
   void tell(ControlMessage::Type type, uint32_t ifindex, Ipv4 address, Mac mac = 0, Ipv4 source = 0);
@@ -86,7 +93,7 @@ class World {
   void set(Netns& netns, const Ipv4Prefix& prefix, const RouteValue& value);
   void commit(Netns& netns);
   void publish_queues(const QueueList& list);
-  void erase_all_routes();
+  void erase_routes(uint32_t oif);  // kNoInterface: all of them
   void check_sums();
 
   rte_mempool* pool_;
@@ -106,10 +113,17 @@ class World {
   MessageRing<ControlMessage> from_control_;
   std::unique_ptr<Worker> worker_;
   std::array<uint32_t, kRingPorts> port_ifindex_{};
-  std::vector<std::pair<Netns*, Ipv4Prefix>> routes_set_;
+  struct SetRoute {
+    Netns* netns;
+    Ipv4Prefix prefix;
+    uint32_t oif;
+  };
+  std::vector<SetRoute> routes_set_;
   uint64_t now_ns_ = 5 * kNsPerSecond;
   bool interface_lost_ = false;
   bool running_ = false;
+  std::thread thread_;
+  std::atomic<bool> stop_{false};
 };
 
 }  // namespace mayfly::testing
