@@ -46,11 +46,14 @@ int run_worker(void* argument) {
 
 }  // namespace
 
-Daemon::~Daemon() { shut_down(); }
+Daemon::~Daemon() {
+  shut_down();
+}
 
 Status Daemon::start_environment() {
-  auto plan = plan_cpus(config_.workers.count,
-                        std::vector<int>(config_.workers.cpus.begin(), config_.workers.cpus.end()), allowed_cpus());
+  auto plan =
+      plan_cpus(config_.workers.count,
+                std::vector<int>(config_.workers.cpus.begin(), config_.workers.cpus.end()), allowed_cpus());
   if (!plan) return std::unexpected(plan.error());
   cpus_ = std::move(*plan);
   if (!cpus_.warning.empty()) log(LogLevel::warning, "mayflyd", "{}", cpus_.warning);
@@ -157,22 +160,14 @@ Status Daemon::add_ports(const std::atomic<bool>& stop) {
     ++waiting;
   }
   while (waiting > 0 && outcome && !stop.load(std::memory_order_relaxed)) loop_->round(kPortWaitMs);
-  loop_->on_port_event([](const PortEvent& event) {
-    if (event.type != PortEvent::Type::link_changed) return;
-    log(LogLevel::info, "port", "{}: the link changed", event.name);
-  });
+  loop_->on_port_event(nullptr);
   return outcome;
 }
 
 void Daemon::describe_start() const {
-  for (const Port* port : ports_->all()) {
-    log(LogLevel::info, "mayflyd", "port {}: {} ({}), mtu {}", port->settings.name, port->info.driver,
-        port->info.devargs, port->info.mtu);
-    for (const std::string& note : port->info.notes) log(LogLevel::info, "mayflyd", "{}", note);
-    for (const std::string& warning : port->info.warnings) log(LogLevel::warning, "mayflyd", "{}", warning);
-  }
-  log(LogLevel::info, "mayflyd", "{} ready: {} ports, {} workers on CPUs {}, socket {}", dataplane_->daemon_name,
-      ports_->all().size(), config_.workers.count, format_cpus(cpus_.worker_cpus), config_.socket.path);
+  log(LogLevel::info, "mayflyd", "{} ready: ports {}, workers {} on CPUs {}, socket {}",
+      dataplane_->daemon_name, ports_->all().size(), config_.workers.count, format_cpus(cpus_.worker_cpus),
+      config_.socket.path);
 }
 
 Status Daemon::run(const std::atomic<bool>& stop) {
@@ -202,8 +197,10 @@ void Daemon::stop_workers() {
 void Daemon::retire_everything() {
   RetireList retired;
   for (const bool children : {true, false}) {
-    for (uint32_t ifindex = interfaces_->next(1); ifindex != kNoInterface; ifindex = interfaces_->next(ifindex + 1)) {
-      // Stacked interfaces first, whatever the order of their numbers; a number retired here is skipped later.
+    for (uint32_t ifindex = interfaces_->next(1); ifindex != kNoInterface;
+         ifindex = interfaces_->next(ifindex + 1)) {
+      // Stacked interfaces first, whatever the order of their numbers; a number retired here is skipped
+      // later.
       std::vector<uint32_t> chain{ifindex};
       while (children && interfaces_->first_child(chain.back()) != kNoInterface)
         chain.push_back(interfaces_->first_child(chain.back()));

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
-// The daemon: builds every part in the order of their dependencies, runs the control loop, takes all apart again.
+// The daemon: builds every part in the order of their dependencies, runs the control loop, takes all apart
+// again.
 //
-// The thread that calls run() becomes the control thread (lcore 0). Parts are members in the order they are built, so
-// that they go in the reverse order; what must happen in between (workers stop, teardown finishes, devices close) is in
-// shut_down().
+// The thread that calls run() becomes the control thread (lcore 0). Parts are members in the order they are
+// built, so that they go in the reverse order; what must happen in between (workers stop, teardown finishes,
+// devices close) is in shut_down().
 
 #include <atomic>
 #include <memory>
@@ -26,8 +27,8 @@ class Daemon {
   explicit Daemon(const Config& config) : config_(config) {}
   ~Daemon();
 
-  // Returns when *stop is set, after everything has been given back. An error means that it did not start: nothing is
-  // left behind.
+  // Returns when *stop is set, after everything has been given back. An error means that it did not start:
+  // nothing is left behind.
   Status run(const std::atomic<bool>& stop);
 
  private:

@@ -15,7 +15,9 @@ static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler sets it"
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 
-void request_stop(int) { stop_requested.store(true); }
+void request_stop(int) {
+  stop_requested.store(true);
+}
 
 void handle_signals() {
   struct sigaction action {};

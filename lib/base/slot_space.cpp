@@ -12,8 +12,8 @@ namespace mayfly {
 namespace {
 
 constexpr uint32_t kBits = 64;
-// The first chunk is never given back: the lowest numbers are used first, so a table with a handful of elements that
-// come and go would otherwise clear a huge page for each.
+// The first chunk is never given back: the lowest numbers are used first, so a table with a handful of
+// elements that come and go would otherwise clear a huge page for each.
 constexpr uint32_t kKeptChunk = 0;
 constexpr uint64_t kFull = ~uint64_t{0};
 

@@ -32,7 +32,8 @@ void write_address(Connection& connection, uint32_t ifindex, const Ipv4Prefix& p
   fixed->ifa_index = ifindex;
   writer.put_u32(IFA_ADDRESS, htonl(prefix.address));
   writer.put_u32(IFA_LOCAL, htonl(prefix.address));
-  if (prefix.length < 31) writer.put_u32(IFA_BROADCAST, htonl(prefix.network() | ~prefix_mask(prefix.length)));
+  if (prefix.length < 31)
+    writer.put_u32(IFA_BROADCAST, htonl(prefix.network() | ~prefix_mask(prefix.length)));
   const char* name = connection.dataplane().interfaces.record(ifindex).name;
   writer.put_string(IFA_LABEL, name);
   writer.put_string(kAttrDevice, name);
@@ -77,8 +78,8 @@ HandlerResult read_addresses(Connection& connection, const Request& request, con
   if (!request.dump()) return fail(EOPNOTSUPP, "addresses are read by a dump");
   uint32_t only = 0;
   if (fixed.ifa_index != 0 || attributes.has(kAttrDevice)) {
-    auto ifindex =
-        find_interface(connection.dataplane(), connection.netns(), fixed.ifa_index, attributes.string(kAttrDevice));
+    auto ifindex = find_interface(connection.dataplane(), connection.netns(), fixed.ifa_index,
+                                  attributes.string(kAttrDevice));
     if (!ifindex) return std::unexpected(ifindex.error());
     only = *ifindex;
   }
@@ -91,8 +92,7 @@ Result<Ipv4Prefix> prefix_of(const ifaddrmsg& fixed, const RequestAttributes& at
   if (!local) return fail(EINVAL, "local: the address is missing");
   if (const auto peer = attributes.u32(IFA_ADDRESS); peer && *peer != *local)
     return fail_attribute(IFA_ADDRESS, EOPNOTSUPP, "peer addresses are not supported");
-  if (fixed.ifa_prefixlen > 32)
-    return fail(EINVAL, "prefix length {}: accepted 0..32", fixed.ifa_prefixlen);
+  if (fixed.ifa_prefixlen > 32) return fail(EINVAL, "prefix length {}: accepted 0..32", fixed.ifa_prefixlen);
   return Ipv4Prefix{ntohl(*local), fixed.ifa_prefixlen};
 }
 
@@ -106,14 +106,16 @@ HandlerResult handle_address(Connection& connection, const Request& request) {
   const uint8_t family = (*fixed)->ifa_family;
   if (family != AF_INET && !(request.header.nlmsg_type == RTM_GETADDR && family == AF_UNSPEC))
     return fail(EAFNOSUPPORT, "address family {}: accepted {} (IPv4)", family, AF_INET);
-  if (request.header.nlmsg_type == RTM_GETADDR) return read_addresses(connection, request, **fixed, *attributes);
+  if (request.header.nlmsg_type == RTM_GETADDR)
+    return read_addresses(connection, request, **fixed, *attributes);
   auto prefix = prefix_of(**fixed, *attributes);
   if (!prefix) return std::unexpected(prefix.error());
   Dataplane& dataplane = connection.dataplane();
   auto ifindex =
       find_interface(dataplane, connection.netns(), (*fixed)->ifa_index, attributes->string(kAttrDevice));
   if (!ifindex) return std::unexpected(ifindex.error());
-  if (request.header.nlmsg_type == RTM_NEWADDR && dataplane.interfaces.state(*ifindex) == InterfaceState::marked)
+  if (request.header.nlmsg_type == RTM_NEWADDR &&
+      dataplane.interfaces.state(*ifindex) == InterfaceState::marked)
     return fail(EBUSY, "interface '{}' is being deleted", dataplane.interfaces.record(*ifindex).name);
   auto done = request.header.nlmsg_type == RTM_NEWADDR
                   ? dataplane.addressing.add(*ifindex, *prefix, connection.retired())

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // kCmdLinkBulkAdd: interfaces by the hundred thousand from one template.
 //
-// Two sliced passes. Claim: each member is named, validated and reserved; a conflict for others, invisible to look-ups.
-// Commit: cannot fail. Without kBulkForce the first failure turns the second pass into giving everything back.
+// Two sliced passes. Claim: each member is named, validated and reserved; a conflict for others, invisible to
+// look-ups. Commit: cannot fail. Without kBulkForce the first failure turns the second pass into giving
+// everything back.
 #include <linux/genetlink.h>
 #include <linux/if_link.h>
 
@@ -67,8 +68,8 @@ Result<Range> parse_range(const KindDescription& kind, const nlattr& nested) {
     if (parameter.attribute != number || !parameter.ranged) continue;
     const Range range{i, attributes->u32(kRangeFirst).value_or(0), attributes->u32(kRangeLast).value_or(0)};
     if (range.first < parameter.least || range.last > parameter.most || range.first > range.last)
-      return fail(ERANGE, "{} {} {}-{}: accepted {}..{}, the first not above the last", kind.name, parameter.word,
-                  range.first, range.last, parameter.least, parameter.most);
+      return fail(ERANGE, "{} {} {}-{}: accepted {}..{}, the first not above the last", kind.name,
+                  parameter.word, range.first, range.last, parameter.least, parameter.most);
     return range;
   }
   return fail(EINVAL, "range: parameter {} of type {} cannot be one", number, kind.name);
@@ -87,7 +88,8 @@ Status parse_ranges(const RequestAttributes& attributes, BulkPlan& plan) {
     }
     for (const Range& other : plan.ranges)
       if (other.parameter == range->parameter)
-        status = fail(EINVAL, "range: {} {} is given twice", kind.name, kind.parameters[range->parameter].word);
+        status =
+            fail(EINVAL, "range: {} {} is given twice", kind.name, kind.parameters[range->parameter].word);
     plan.ranges.push_back(*range);
   });
   return status;
@@ -97,7 +99,8 @@ Status parse_count(const RequestAttributes& attributes, const InterfaceTable& ta
   uint64_t product = plan.ranges.empty() ? 0 : 1;
   for (const Range& range : plan.ranges) product *= range.size();
   plan.count = attributes.u64(kBulkCount).value_or(product);
-  if (plan.count == 0) return fail(EINVAL, "count: missing, and no range gives it; accepted 1..{}", table.limit());
+  if (plan.count == 0)
+    return fail(EINVAL, "count: missing, and no range gives it; accepted 1..{}", table.limit());
   if (plan.count > table.limit()) return fail(ERANGE, "count {}: accepted 1..{}", plan.count, table.limit());
   if (product != 0 && plan.count > product)
     return fail(ERANGE, "count {}: the ranges give {} members only", plan.count, product);
@@ -122,11 +125,13 @@ Result<BulkPlan> parse_plan(Connection& connection, const RequestAttributes& att
   plan.spec = *spec;
   plan.alias = spec->alias;
   plan.spec.up = attributes.has(kBulkUp);
-  if (spec->parent != kNoInterface) plan.parent_name = connection.dataplane().interfaces.record(spec->parent).name;
+  if (spec->parent != kNoInterface)
+    plan.parent_name = connection.dataplane().interfaces.record(spec->parent).name;
   if (auto ranges = parse_ranges(attributes, plan); !ranges) return std::unexpected(ranges.error());
   for (const Range& range : plan.ranges) plan.spec.values.set(range.parameter, 0);
   const KindDescription& kind = interface_kinds()[plan.spec.kind]->description();
-  if (auto complete = check_required(kind, plan.spec.values); !complete) return std::unexpected(complete.error());
+  if (auto complete = check_required(kind, plan.spec.values); !complete)
+    return std::unexpected(complete.error());
   if (auto count = parse_count(attributes, connection.dataplane().interfaces, plan); !count)
     return std::unexpected(count.error());
   plan.force = attributes.has(kBulkForce);
@@ -151,7 +156,8 @@ class BulkAdd final : public Operation {
       result_.tell_progress(connection_, request_, (next_ + result_.changed) / 2, plan_.count);
     if (phase_ == Phase::claim && !claim(deadline)) return Progress::more;
     if (phase_ == Phase::claim)
-      phase_ = plan_.dry_run || cancelled_ || (result_.failures() > 0 && !plan_.force) ? Phase::abandon : Phase::commit;
+      phase_ = plan_.dry_run || cancelled_ || (result_.failures() > 0 && !plan_.force) ? Phase::abandon
+                                                                                       : Phase::commit;
     if (phase_ == Phase::commit ? !commit(deadline) : !abandon(deadline)) return Progress::more;
     if (!cancelled_) {
       if (plan_.dry_run) result_.changed = result_.matched - result_.failures();
@@ -191,13 +197,14 @@ class BulkAdd final : public Operation {
     std::array<char, kInterfaceNameBytes> buffer;
     for (size_t i = 0; i < plan_.ranges.size(); ++i)
       plan_.spec.values.value[plan_.ranges[i].parameter] = static_cast<uint16_t>(at_[i]);
-    const NameFields fields{next_, plan_.parent_name, tag(KindParameter::Role::outer), tag(KindParameter::Role::inner)};
+    const NameFields fields{next_, plan_.parent_name, tag(KindParameter::Role::outer),
+                            tag(KindParameter::Role::inner)};
     plan_.spec.name = plan_.pattern.format(fields, buffer);
     advance();
     if (plan_.spec.name.empty()) {
       result_.failed(fmt::format("member {}", next_),
-                     {EINVAL, fmt::format("name '{}': longer than 15 characters for member {}", plan_.pattern.text(),
-                                          next_)});
+                     {EINVAL, fmt::format("name '{}': longer than 15 characters for member {}",
+                                          plan_.pattern.text(), next_)});
       return;
     }
     auto ifindex = connection_.dataplane().interfaces.claim(plan_.spec);

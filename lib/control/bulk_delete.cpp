@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // kCmdLinkBulkDel: what a selector, a name pattern or a list of names means, deleted as one batch.
 //
-// Claim: the victims are found and marked, with everything stacked on them. Commit: cannot fail. Without kBulkForce one
-// failure (an unknown name, a port) leaves everything as it was.
+// Claim: the victims are found and marked, with everything stacked on them. Commit: cannot fail. Without
+// kBulkForce one failure (an unknown name, a port) leaves everything as it was.
 #include <linux/genetlink.h>
 
 #include "control/bulk_result.hpp"
@@ -67,7 +67,8 @@ class NamedVictims final : public VictimSource {
     const uint64_t member = next_++;
     const uint32_t ifindex = table_.find(&netns_, name);
     if (ifindex == kNoInterface) {
-      const std::string shown = name.empty() ? fmt::format("member {} of '{}'", member, pattern_.text()) : std::string(name);
+      const std::string shown =
+          name.empty() ? fmt::format("member {} of '{}'", member, pattern_.text()) : std::string(name);
       result.failed(shown, {ENODEV, fmt::format("interface '{}' does not exist", shown)});
     }
     return ifindex;
@@ -113,8 +114,8 @@ class BulkDelete final : public Operation {
     bool force, dry_run, progress;
   };
 
-  BulkDelete(Connection& connection, const nlmsghdr& request, std::unique_ptr<VictimSource> source, BulkResult result,
-             Options options)
+  BulkDelete(Connection& connection, const nlmsghdr& request, std::unique_ptr<VictimSource> source,
+             BulkResult result, Options options)
       : connection_(connection),
         request_(request),
         source_(std::move(source)),
@@ -210,7 +211,8 @@ Result<std::unique_ptr<VictimSource>> source_of(Connection& connection, const Re
   Dataplane& dataplane = connection.dataplane();
   const int ways = (attributes.has(kBulkName) ? 1 : 0) + (attributes.has(kBulkSelector) ? 1 : 0) +
                    (attributes.has(kBulkListed) ? 1 : 0);
-  if (ways != 1) return fail(EINVAL, "link del: exactly one of a selector, a name pattern and a list is needed");
+  if (ways != 1)
+    return fail(EINVAL, "link del: exactly one of a selector, a name pattern and a list is needed");
   if (attributes.has(kBulkListed)) {
     ListedInterfaces listed = std::move(connection.listed());
     connection.listed() = {};

@@ -41,7 +41,8 @@ void BulkResult::answer(Connection& connection, const nlmsghdr& request, bool fo
   writer.acknowledge(request, &error);
 }
 
-void BulkResult::tell_progress(Connection& connection, const nlmsghdr& request, uint64_t done, uint64_t total) {
+void BulkResult::tell_progress(Connection& connection, const nlmsghdr& request, uint64_t done,
+                               uint64_t total) {
   const uint64_t now = monotonic_ns();
   if (now - told_ns_ < kProgressEveryNs) return;
   told_ns_ = now;
@@ -53,8 +54,8 @@ void BulkResult::tell_progress(Connection& connection, const nlmsghdr& request, 
 }
 
 void BulkResult::log_line(const Connection& connection, std::string_view what) const {
-  log(LogLevel::info, "bulk", "{}: matched {} changed {} failed {} in {} for {}", what, matched, changed, failed_,
-      format_duration(monotonic_ns() - began_ns_), connection.describe());
+  log(LogLevel::info, "bulk", "{}: matched {} changed {} failed {} in {} for {}", what, matched, changed,
+      failed_, format_duration(monotonic_ns() - began_ns_), connection.describe());
 }
 
 }  // namespace mayfly

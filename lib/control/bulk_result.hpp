@@ -28,7 +28,8 @@ class BulkResult {
   uint64_t changed = 0;
   uint64_t to_reclaim_bytes = 0;
 
-  // The result message, then the acknowledgement: an error when something failed and the request was not forced.
+  // The result message, then the acknowledgement: an error when something failed and the request was not
+  // forced.
   void answer(Connection& connection, const nlmsghdr& request, bool forced) const;
   // Progress for a client that asked for it, at most every 200 ms.
   void tell_progress(Connection& connection, const nlmsghdr& request, uint64_t done, uint64_t total);

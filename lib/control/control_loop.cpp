@@ -17,13 +17,17 @@ constexpr int kMostEvents = 8;
 
 ControlLoop::ControlLoop(Dataplane& dataplane, ControlServer& server)
     : dataplane_(dataplane), server_(server), epoll_fd_(epoll_create1(EPOLL_CLOEXEC)) {
-  for (const int fd : {server_.epoll_fd(), dataplane_.reclaim.completion_fd(), dataplane_.ports.completion_fd()}) {
+  for (const int fd :
+       {server_.epoll_fd(), dataplane_.reclaim.completion_fd(), dataplane_.ports.completion_fd()}) {
     epoll_event event{EPOLLIN, {.fd = fd}};
-    MAYFLY_CHECK(epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, fd, &event) == 0, "epoll refused a descriptor of the daemon's");
+    MAYFLY_CHECK(epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, fd, &event) == 0,
+                 "epoll refused a descriptor of the daemon's");
   }
 }
 
-ControlLoop::~ControlLoop() { close(epoll_fd_); }
+ControlLoop::~ControlLoop() {
+  close(epoll_fd_);
+}
 
 void ControlLoop::run(const std::atomic<bool>& stop) {
   while (!stop.load(std::memory_order_relaxed)) round(kTickMs);
@@ -73,8 +77,8 @@ void ControlLoop::handle_worker_messages() {
 
 void ControlLoop::neighbour_wanted(const WorkerMessage& message, RetireList& retired) {
   Interface& interface = dataplane_.interfaces.interface(message.ifindex);
-  const auto resolution = dataplane_.neighbours.resolve(interface.neighbours, message.ifindex, message.address,
-                                                        monotonic_ns(), retired);
+  const auto resolution = dataplane_.neighbours.resolve(interface.neighbours, message.ifindex,
+                                                        message.address, monotonic_ns(), retired);
   if (!resolution) {
     static LogLimit limit;
     log_limited(limit, LogLevel::warning, "neighbour", "{} on {}: {}", format_ipv4(message.address),
@@ -88,10 +92,10 @@ void ControlLoop::neighbour_wanted(const WorkerMessage& message, RetireList& ret
 
 void ControlLoop::arp_seen(const WorkerMessage& message, RetireList& retired) {
   Interface& interface = dataplane_.interfaces.interface(message.ifindex);
-  const auto learned = dataplane_.neighbours.learn(
-      interface.neighbours, message.ifindex, message.address, message.mac,
-      message.solicited ? NeighbourEvidence::kAnswer : NeighbourEvidence::kOther, !message.solicited, monotonic_ns(),
-      retired);
+  const auto learned =
+      dataplane_.neighbours.learn(interface.neighbours, message.ifindex, message.address, message.mac,
+                                  message.solicited ? NeighbourEvidence::kAnswer : NeighbourEvidence::kOther,
+                                  !message.solicited, monotonic_ns(), retired);
   if (learned && learned->resolved)
     tell_neighbour(ControlMessage::Type::neighbour_resolved, interface, message.address);
 }

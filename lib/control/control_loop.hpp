@@ -2,8 +2,9 @@
 #pragma once
 // The control thread's event loop: clients, workers' messages, teardown's returns, ports, timers.
 //
-// Waits only in epoll, at most kTickNs: workers make no system call to wake it, so their rings are looked at every
-// tick. Everything in a round is bounded, so that a client's request is never more than a few milliseconds away.
+// Waits only in epoll, at most kTickNs: workers make no system call to wake it, so their rings are looked at
+// every tick. Everything in a round is bounded, so that a client's request is never more than a few
+// milliseconds away.
 
 #include <atomic>
 #include <cstdint>

@@ -2,7 +2,8 @@
 #pragma once
 // Everything the control thread's handlers work on: the tables, teardown, and the way to the workers.
 //
-// Owned by the daemon (app/mayflyd) or a test; the references outlive the control server. Control thread only.
+// Owned by the daemon (app/mayflyd) or a test; the references outlive the control server. Control thread
+// only.
 
 #include <array>
 #include <cstdint>

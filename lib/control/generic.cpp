@@ -137,6 +137,9 @@ void begin_generic(MessageWriter& writer, uint32_t sequence, protocol::Command c
 HandlerResult handle_generic(Connection& connection, const Request& request) {
   auto fixed = request.fixed<genlmsghdr>();
   if (!fixed) return std::unexpected(fixed.error());
+  if ((*fixed)->version != kGenericVersion)
+    return fail(EPROTONOSUPPORT, "family version {}: this daemon speaks {}", (*fixed)->version,
+                kGenericVersion);
   const GenericHandler handler = handler_of((*fixed)->cmd);
   if (handler == nullptr) return fail(EOPNOTSUPP, "command {}: unknown to family mayfly", (*fixed)->cmd);
   return handler(connection, request);
@@ -160,7 +163,8 @@ HandlerResult handle_link_which(Connection& connection, const Request& request) 
   if (!port) return std::unexpected(port.error());
   const Interface& interface = dataplane.interfaces.interface(*port);
   if (interface.kind != kPortKind)
-    return fail(EINVAL, "'{}' is no port: tags are told apart on ports", dataplane.interfaces.record(*port).name);
+    return fail(EINVAL, "'{}' is no port: tags are told apart on ports",
+                dataplane.interfaces.record(*port).name);
   PortDemux& demux = dataplane.interfaces.port_demux(interface.port);
   Result<uint32_t> owner = attributes->has(kWhichOuter)
                                ? find_owner(demux.vlans, *attributes)
@@ -171,7 +175,8 @@ HandlerResult handle_link_which(Connection& connection, const Request& request) 
   if (dataplane.interfaces.exists(*owner)) {
     writer.put_string(kWhichName, dataplane.interfaces.record(*owner).name);
     writer.put_u32(kWhichIfindex, *owner);
-    if (!dataplane.interfaces.oper_up(*owner)) writer.put_string(kWhichDrop, describe(DropReason::interface_down).name);
+    if (!dataplane.interfaces.oper_up(*owner))
+      writer.put_string(kWhichDrop, describe(DropReason::interface_down).name);
   } else {
     writer.put_string(kWhichDrop, describe(DropReason::unknown_tag).name);
   }
@@ -180,13 +185,13 @@ HandlerResult handle_link_which(Connection& connection, const Request& request) 
 }
 
 uint64_t objects_created_by(const nlmsghdr& message, bool generic) {
-  if (!generic)
-    return message.nlmsg_type == RTM_NEWLINK && (message.nlmsg_flags & NLM_F_CREATE) != 0 ? 1 : 0;
+  if (!generic) return message.nlmsg_type == RTM_NEWLINK && (message.nlmsg_flags & NLM_F_CREATE) != 0 ? 1 : 0;
   if (message.nlmsg_len < NLMSG_HDRLEN + GENL_HDRLEN) return 0;
   const auto* bytes = reinterpret_cast<const std::byte*>(&message);
   const auto* header = reinterpret_cast<const genlmsghdr*>(bytes + NLMSG_HDRLEN);
   if (header->cmd != kCmdLinkBulkAdd) return 0;
-  return bulk_add_objects({bytes + NLMSG_HDRLEN + GENL_HDRLEN, message.nlmsg_len - NLMSG_HDRLEN - GENL_HDRLEN});
+  return bulk_add_objects(
+      {bytes + NLMSG_HDRLEN + GENL_HDRLEN, message.nlmsg_len - NLMSG_HDRLEN - GENL_HDRLEN});
 }
 
 }  // namespace mayfly

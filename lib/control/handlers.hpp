@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
-// The handlers of messages, one file per object. Each answers with what is to be acknowledged: success, an error, or
-// nothing yet, because it started an Operation on the connection that answers itself.
+// The handlers of messages, one file per object. Each answers with what is to be acknowledged: success, an
+// error, or nothing yet, because it started an Operation on the connection that answers itself.
 //
 // Control thread. A handler either does everything the message asks or nothing.
 
@@ -36,8 +36,8 @@ struct Request {
   }
   template <class Header>
   Result<RequestAttributes> attributes(std::span<const AttributeSpec> specs) const {
-    return RequestAttributes::parse(payload.subspan(std::min(payload.size(), size_t{NLMSG_ALIGN(sizeof(Header))})),
-                                    specs);
+    return RequestAttributes::parse(
+        payload.subspan(std::min(payload.size(), size_t{NLMSG_ALIGN(sizeof(Header))})), specs);
   }
 };
 
@@ -61,8 +61,8 @@ HandlerResult handle_drops(Connection& connection, const Request& request);
 HandlerResult handle_status(Connection& connection, const Request& request);
 HandlerResult handle_ports(Connection& connection, const Request& request);
 
-// How many objects a request would create: what admission counts against the teardown backlog. 0 for everything
-// that creates none.
+// How many objects a request would create: what admission counts against the teardown backlog. 0 for
+// everything that creates none.
 uint64_t objects_created_by(const nlmsghdr& message, bool generic);
 // The same for the attributes of a bulk create.
 uint64_t bulk_add_objects(std::span<const std::byte> attributes) noexcept;

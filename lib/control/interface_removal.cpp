@@ -50,7 +50,9 @@ class RemoveOne final : public Operation {
 
 }  // namespace
 
-InterfaceRemoval::~InterfaceRemoval() { MAYFLY_DEBUG_CHECK(marked_ == 0, "marked interfaces were forgotten"); }
+InterfaceRemoval::~InterfaceRemoval() {
+  MAYFLY_DEBUG_CHECK(marked_ == 0, "marked interfaces were forgotten");
+}
 
 void InterfaceRemoval::take(uint32_t ifindex) {
   InterfaceTable& table = dataplane_.interfaces;
@@ -81,8 +83,8 @@ Status InterfaceRemoval::add(uint32_t ifindex) {
   return {};
 }
 
-// The cursor stands on a child that is marked, so nobody else can unlink it between two slices; nothing is added to
-// a marked parent's list either.
+// The cursor stands on a child that is marked, so nobody else can unlink it between two slices; nothing is
+// added to a marked parent's list either.
 Result<bool> InterfaceRemoval::walk(const Deadline& deadline) {
   InterfaceTable& table = dataplane_.interfaces;
   uint64_t steps = 0;
@@ -90,7 +92,8 @@ Result<bool> InterfaceRemoval::walk(const Deadline& deadline) {
     for (; walked_ < levels_[walked_level_].size(); ++walked_, last_child_ = kNoInterface) {
       if (++steps % kStepsPerLook == 0 && deadline.over()) return false;
       const uint32_t parent = levels_[walked_level_][walked_];
-      uint32_t child = last_child_ == kNoInterface ? table.first_child(parent) : table.next_sibling(last_child_);
+      uint32_t child =
+          last_child_ == kNoInterface ? table.first_child(parent) : table.next_sibling(last_child_);
       for (; child != kNoInterface; child = table.next_sibling(child)) {
         if (table.state(child) == InterfaceState::claimed)
           return fail(EBUSY, "interfaces are being created on '{}'", table.record(parent).name);

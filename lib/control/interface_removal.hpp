@@ -2,8 +2,9 @@
 #pragma once
 // Deleting interfaces, one or very many, with everything stacked on them.
 //
-// InterfaceRemoval is claim and commit of architecture.md: add() marks a victim, and walk() its VLANs, slice by slice;
-// nothing is changed yet and release() forgets it all. commit() retires children before parents and cannot fail.
+// InterfaceRemoval is claim and commit of architecture.md: add() marks a victim, and walk() its VLANs, slice
+// by slice; nothing is changed yet and release() forgets it all. commit() retires children before parents and
+// cannot fail.
 
 #include <cstdint>
 #include <vector>
@@ -20,11 +21,11 @@ class InterfaceRemoval {
   InterfaceRemoval(const InterfaceRemoval&) = delete;
   InterfaceRemoval& operator=(const InterfaceRemoval&) = delete;
 
-  // EBUSY when it is being deleted already (twice in one list, too); EOPNOTSUPP for a port's own interface, which goes
-  // with its device.
+  // EBUSY when it is being deleted already (twice in one list, too); EOPNOTSUPP for a port's own interface,
+  // which goes with its device.
   Status add(uint32_t ifindex);
-  // Marks the children of what was added; true when all are marked, false when the deadline came first. EBUSY when
-  // another request is creating or deleting some.
+  // Marks the children of what was added; true when all are marked, false when the deadline came first. EBUSY
+  // when another request is creating or deleting some.
   Result<bool> walk(const Deadline& deadline);
   // Unmarks a slice; true when nothing is marked any more.
   bool release(const Deadline& deadline) noexcept;
@@ -40,8 +41,8 @@ class InterfaceRemoval {
 
   Dataplane& dataplane_;
   uint32_t number_;
-  // Victims by how many interfaces they stand on: the deepest are retired first, so children before parents whatever
-  // the order they were added in.
+  // Victims by how many interfaces they stand on: the deepest are retired first, so children before parents
+  // whatever the order they were added in.
   std::vector<std::vector<uint32_t>> levels_;
   size_t walked_level_ = 0;
   size_t walked_ = 0;  // victims of that level whose children are marked
@@ -50,8 +51,8 @@ class InterfaceRemoval {
   uint64_t committed_ = 0;
 };
 
-// One interface and what is stacked on it, as a request of its own: at once when it has no children, otherwise as an
-// operation.
+// One interface and what is stacked on it, as a request of its own: at once when it has no children,
+// otherwise as an operation.
 HandlerResult remove_interface(Connection& connection, const nlmsghdr& request, uint32_t ifindex);
 
 }  // namespace mayfly

@@ -14,7 +14,8 @@ namespace {
 
 using namespace protocol;
 
-HandlerResult create_link(Connection& connection, const ifinfomsg& fixed, const RequestAttributes& attributes) {
+HandlerResult create_link(Connection& connection, const ifinfomsg& fixed,
+                          const RequestAttributes& attributes) {
   Dataplane& dataplane = connection.dataplane();
   auto spec = parse_link_spec(dataplane, connection.netns(), attributes);
   if (!spec) return std::unexpected(spec.error());
@@ -50,7 +51,8 @@ Status check_changes(const InterfaceTable& table, const Netns& netns, uint32_t i
                      const RequestAttributes& attributes, const std::optional<std::string_view>& name) {
   if (table.state(ifindex) == InterfaceState::marked)
     return fail(EBUSY, "interface '{}' is being deleted", table.record(ifindex).name);
-  for (const uint16_t fixed_at_creation : {uint16_t{IFLA_LINK}, uint16_t{IFLA_LINKINFO}, uint16_t{kAttrDevice}})
+  for (const uint16_t fixed_at_creation :
+       {uint16_t{IFLA_LINK}, uint16_t{IFLA_LINKINFO}, uint16_t{kAttrDevice}})
     if (attributes.has(fixed_at_creation))
       return fail_attribute(fixed_at_creation, EOPNOTSUPP,
                             "link and type of '{}' are given when it is created and do not change",
@@ -81,12 +83,17 @@ HandlerResult change_link(Connection& connection, const ifinfomsg& fixed, const 
   const auto new_name = fixed.ifi_index > 0 ? attributes.string(IFLA_IFNAME) : std::nullopt;
   if (auto valid = check_changes(table, connection.netns(), ifindex, attributes, new_name); !valid)
     return std::unexpected(valid.error());
-  // Going up may lack memory for routes, a rename a name that is claimed: both come before what cannot fail.
+  // What may fail for want of memory, or because a bulk request holds the name, comes before what cannot; a
+  // rename is undone when going up fails after it.
+  const std::string old_name = table.record(ifindex).name;
   if (new_name)
     if (auto renamed = table.rename(ifindex, *new_name); !renamed) return std::unexpected(renamed.error());
   if ((fixed.ifi_change & IFF_UP) != 0)
-    if (auto set = set_up(connection, ifindex, (fixed.ifi_flags & IFF_UP) != 0); !set)
+    if (auto set = set_up(connection, ifindex, (fixed.ifi_flags & IFF_UP) != 0); !set) {
+      if (new_name) [[maybe_unused]]
+        auto undone = table.rename(ifindex, old_name);
       return std::unexpected(set.error());
+    }
   if (const auto mtu = attributes.u32(IFLA_MTU))
     if (auto set = table.set_mtu(ifindex, *mtu); !set) return std::unexpected(set.error());
   if (attributes.has(IFLA_ADDRESS))
@@ -107,6 +114,8 @@ HandlerResult new_link(Connection& connection, const Request& request, const ifi
   auto existing = find_interface(connection.dataplane(), connection.netns(),
                                  static_cast<uint32_t>(fixed.ifi_index), attributes.string(IFLA_IFNAME));
   if (existing) {
+    if (request.has_flags(NLM_F_EXCL) && fixed.ifi_index > 0)
+      return fail(EEXIST, "ifindex {}: in use by '{}'", *existing, table.record(*existing).name);
     if (request.has_flags(NLM_F_EXCL))
       return fail(EEXIST, "name '{}': an interface of this name exists", table.record(*existing).name);
     return change_link(connection, fixed, attributes, *existing);
@@ -118,8 +127,9 @@ HandlerResult new_link(Connection& connection, const Request& request, const ifi
 HandlerResult delete_link(Connection& connection, const Request& request, const ifinfomsg& fixed,
                           const RequestAttributes& attributes) {
   Dataplane& dataplane = connection.dataplane();
-  auto ifindex = find_interface(dataplane, connection.netns(), static_cast<uint32_t>(std::max(fixed.ifi_index, 0)),
-                                attributes.string(IFLA_IFNAME));
+  auto ifindex =
+      find_interface(dataplane, connection.netns(), static_cast<uint32_t>(std::max(fixed.ifi_index, 0)),
+                     attributes.string(IFLA_IFNAME));
   if (!ifindex) return std::unexpected(ifindex.error());
   return remove_interface(connection, request.header, *ifindex);
 }

@@ -56,9 +56,10 @@ void write_kind(MessageWriter& writer, const Interface& interface) {
 void write_drops(MessageWriter& writer, const Dataplane& dataplane, uint64_t id) {
   std::array<uint64_t, kDropReasons> drops{};
   for (const WorkerLink& worker : dataplane.workers)
-    worker.statistics->drops.for_each([&](uint64_t interface_id, uint32_t, DropReason reason, uint64_t packets) {
-      if (interface_id == id) drops[static_cast<size_t>(reason)] += packets;
-    });
+    worker.statistics->drops.for_each(
+        [&](uint64_t interface_id, uint32_t, DropReason reason, uint64_t packets) {
+          if (interface_id == id) drops[static_cast<size_t>(reason)] += packets;
+        });
   nlattr* all = writer.begin_nested(kAttrDrops);
   for (size_t reason = 0; reason < kDropReasons; ++reason) {
     if (drops[reason] == 0) continue;
@@ -110,7 +111,8 @@ class LinkDump final : public Operation {
 
 }  // namespace
 
-void write_link(Connection& connection, uint32_t ifindex, uint32_t sequence, uint16_t flags, bool with_drops) {
+void write_link(Connection& connection, uint32_t ifindex, uint32_t sequence, uint16_t flags,
+                bool with_drops) {
   Dataplane& dataplane = connection.dataplane();
   MessageWriter& writer = connection.writer();
   const InterfaceTable& table = dataplane.interfaces;
@@ -149,8 +151,9 @@ HandlerResult read_links(Connection& connection, const Request& request, const i
                          const RequestAttributes& attributes) {
   const Dataplane& dataplane = connection.dataplane();
   if (!request.dump()) {
-    auto ifindex = find_interface(dataplane, connection.netns(), static_cast<uint32_t>(std::max(fixed.ifi_index, 0)),
-                                  attributes.string(IFLA_IFNAME));
+    auto ifindex =
+        find_interface(dataplane, connection.netns(), static_cast<uint32_t>(std::max(fixed.ifi_index, 0)),
+                       attributes.string(IFLA_IFNAME));
     if (!ifindex) return std::unexpected(ifindex.error());
     write_link(connection, *ifindex, request.header.nlmsg_seq, 0, true);
     return Handled::acknowledge;

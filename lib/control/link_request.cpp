@@ -53,7 +53,8 @@ Status parse_range(const RequestAttributes& attributes, uint16_t first, uint16_t
   const uint16_t from = attributes.u16(first).value_or(0);
   const uint16_t to = attributes.u16(last).value_or(0);
   if (from < 1 || to > 4094 || from > to)
-    return fail_attribute(first, EINVAL, "{} {}-{}: accepted 1..4094, the first not above the last", what, from, to);
+    return fail_attribute(first, EINVAL, "{} {}-{}: accepted 1..4094, the first not above the last", what,
+                          from, to);
   range = TagRange{from, to};
   return {};
 }
@@ -75,7 +76,9 @@ Status read_kind(const RequestAttributes& attributes, InterfaceSpec& spec) {
 
 }  // namespace
 
-std::span<const AttributeSpec> link_attribute_specs() noexcept { return kLinkSpecs; }
+std::span<const AttributeSpec> link_attribute_specs() noexcept {
+  return kLinkSpecs;
+}
 
 Result<uint32_t> find_interface(const Dataplane& dataplane, const Netns& netns, uint32_t ifindex,
                                 std::optional<std::string_view> name) {
@@ -105,8 +108,8 @@ Result<KindValues> parse_kind_values(const KindDescription& kind, const nlattr* 
     if (!raw) continue;
     const uint16_t value = parameter.type == KindParameter::Type::ethertype ? ntohs(*raw) : *raw;
     if (value < parameter.least || value > parameter.most)
-      return fail_attribute(parameter.attribute, ERANGE, "{} {} {}: accepted {}..{}", kind.name, parameter.word,
-                            value, parameter.least, parameter.most);
+      return fail_attribute(parameter.attribute, ERANGE, "{} {} {}: accepted {}..{}", kind.name,
+                            parameter.word, value, parameter.least, parameter.most);
     values.set(i, value);
   }
   return values;
@@ -138,8 +141,8 @@ Result<InterfaceSpec> parse_link_template(const Dataplane& dataplane, Netns& net
   if (!kind.creatable)
     return fail(EOPNOTSUPP, "type {}: comes with its device (mayflyd --port NAME=DEVARGS)", kind.name);
   if (attributes.has(IFLA_LINK) || attributes.has(kAttrDevice)) {
-    auto parent =
-        find_interface(dataplane, netns, attributes.u32(IFLA_LINK).value_or(0), attributes.string(kAttrDevice));
+    auto parent = find_interface(dataplane, netns, attributes.u32(IFLA_LINK).value_or(0),
+                                 attributes.string(kAttrDevice));
     if (!parent) return fail(ENODEV, "link: {}", parent.error().text);
     spec.parent = *parent;
   }
@@ -172,9 +175,11 @@ Result<Selector> parse_selector(const Dataplane& dataplane, const Netns& netns, 
     selector.kind = find_kind(*name);
     if (!selector.kind) return fail(EOPNOTSUPP, "type '{}': accepted {}", *name, list_kinds());
   }
-  if (auto read = parse_range(*attributes, kSelectOuterFirst, kSelectOuterLast, "vlan", selector.outer); !read)
+  if (auto read = parse_range(*attributes, kSelectOuterFirst, kSelectOuterLast, "vlan", selector.outer);
+      !read)
     return std::unexpected(read.error());
-  if (auto read = parse_range(*attributes, kSelectInnerFirst, kSelectInnerLast, "inner", selector.inner); !read)
+  if (auto read = parse_range(*attributes, kSelectInnerFirst, kSelectInnerLast, "inner", selector.inner);
+      !read)
     return std::unexpected(read.error());
   if (const auto up = attributes->u8(kSelectAdminUp)) selector.admin_up = *up != 0;
   if (limit != nullptr) *limit = attributes->u64(kSelectLimit).value_or(UINT64_MAX);
@@ -187,7 +192,8 @@ std::string describe_selector(const Dataplane& dataplane, const Selector& select
     text += fmt::format("{}{}{}{}", text.empty() ? "" : " ", word, value.empty() ? "" : " ", value);
   };
   const auto range = [](const TagRange& tags) {
-    return tags.first == tags.last ? fmt::format("{}", tags.first) : fmt::format("{}-{}", tags.first, tags.last);
+    return tags.first == tags.last ? fmt::format("{}", tags.first)
+                                   : fmt::format("{}-{}", tags.first, tags.last);
   };
   if (selector.group) add("group", fmt::format("{}", *selector.group));
   if (selector.parent) add("parent", dataplane.interfaces.record(*selector.parent).name);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
-// What LINK messages and the template of a bulk create have in common: their attributes, and turning them into an
-// InterfaceSpec or a Selector. Control thread; the views in the results point into the message.
+// What LINK messages and the template of a bulk create have in common: their attributes, and turning them
+// into an InterfaceSpec or a Selector. Control thread; the views in the results point into the message.
 
 #include <optional>
 #include <span>
@@ -28,7 +28,8 @@ Status check_required(const KindDescription& kind, const KindValues& values);
 // Everything but the name; in a template, required parameters may be missing. EOPNOTSUPP for an unknown kind.
 Result<InterfaceSpec> parse_link_template(const Dataplane& dataplane, Netns& netns,
                                           const RequestAttributes& attributes);
-Result<InterfaceSpec> parse_link_spec(const Dataplane& dataplane, Netns& netns, const RequestAttributes& attributes);
+Result<InterfaceSpec> parse_link_spec(const Dataplane& dataplane, Netns& netns,
+                                      const RequestAttributes& attributes);
 
 // A nested selector. ENODEV for an unknown parent.
 Result<Selector> parse_selector(const Dataplane& dataplane, const Netns& netns, const nlattr* nested,

@@ -21,8 +21,8 @@ constexpr AttributeSpec kNeighbourSpecs[] = {
     {kAttrDevice, AttributeSpec::Type::string, "dev", kInterfaceNameBytes - 1},
 };
 
-void write_neighbour(Connection& connection, uint32_t ifindex, const NeighbourInfo& neighbour, uint32_t sequence,
-                     uint16_t flags) {
+void write_neighbour(Connection& connection, uint32_t ifindex, const NeighbourInfo& neighbour,
+                     uint32_t sequence, uint16_t flags) {
   MessageWriter& writer = connection.writer();
   writer.begin(RTM_NEWNEIGH, flags, sequence);
   auto* fixed = writer.header<ndmsg>();
@@ -86,9 +86,11 @@ class NeighbourDump final : public Operation {
   uint64_t cursor_ = 0;
 };
 
-Result<uint32_t> read_device(Connection& connection, const ndmsg& fixed, const RequestAttributes& attributes) {
+Result<uint32_t> read_device(Connection& connection, const ndmsg& fixed,
+                             const RequestAttributes& attributes) {
   return find_interface(connection.dataplane(), connection.netns(),
-                        static_cast<uint32_t>(std::max(fixed.ndm_ifindex, 0)), attributes.string(kAttrDevice));
+                        static_cast<uint32_t>(std::max(fixed.ndm_ifindex, 0)),
+                        attributes.string(kAttrDevice));
 }
 
 HandlerResult read_neighbours(Connection& connection, const Request& request, const ndmsg& fixed,
@@ -106,7 +108,8 @@ HandlerResult read_neighbours(Connection& connection, const Request& request, co
   }
   const auto address = attributes.u32(NDA_DST);
   if (!address || !named) return fail(EINVAL, "dst and dev are needed to read one neighbour");
-  const auto info = Neighbours::get(connection.dataplane().interfaces.interface(only).neighbours, ntohl(*address));
+  const auto info =
+      Neighbours::get(connection.dataplane().interfaces.interface(only).neighbours, ntohl(*address));
   if (!info) return fail(ENOENT, "neighbour {}: not known", format_ipv4(ntohl(*address)));
   write_neighbour(connection, only, *info, request.header.nlmsg_seq, 0);
   return Handled::acknowledge;
@@ -120,13 +123,15 @@ HandlerResult add_neighbour(Connection& connection, const Request& request, cons
   neighbour.address = ntohl(attributes.u32(NDA_DST).value_or(0));
   if (!attributes.has(NDA_LLADDR)) return fail(EINVAL, "lladdr: missing, expected a MAC address");
   neighbour.mac = load_mac(reinterpret_cast<const uint8_t*>(attributes.binary(NDA_LLADDR).data()));
-  neighbour.state = fixed.ndm_state == 0 ? NeighbourState::kPermanent : static_cast<NeighbourState>(fixed.ndm_state);
+  neighbour.state =
+      fixed.ndm_state == 0 ? NeighbourState::kPermanent : static_cast<NeighbourState>(fixed.ndm_state);
   neighbour.protocol = attributes.u8(NDA_PROTOCOL).value_or(RTPROT_STATIC);
   if (dataplane.interfaces.state(ifindex) == InterfaceState::marked)
     return fail(EBUSY, "interface '{}' is being deleted", record.name);
   if (!record.admin_up) return fail(ENETDOWN, "dev '{}' is down", record.name);
   Interface& interface = dataplane.interfaces.interface(ifindex);
-  const NeighbourAdd how{.create = request.has_flags(NLM_F_CREATE), .replace = !request.has_flags(NLM_F_EXCL)};
+  const NeighbourAdd how{.create = request.has_flags(NLM_F_CREATE),
+                         .replace = !request.has_flags(NLM_F_EXCL)};
   if (auto added = dataplane.neighbours.add(interface.neighbours, ifindex, neighbour, how, monotonic_ns(),
                                             connection.retired());
       !added)
@@ -151,7 +156,8 @@ HandlerResult handle_neighbour(Connection& connection, const Request& request) {
   const uint8_t family = (*fixed)->ndm_family;
   if (family != AF_INET && !(request.header.nlmsg_type == RTM_GETNEIGH && family == AF_UNSPEC))
     return fail(EAFNOSUPPORT, "address family {}: accepted {} (IPv4)", family, AF_INET);
-  if (request.header.nlmsg_type == RTM_GETNEIGH) return read_neighbours(connection, request, **fixed, *attributes);
+  if (request.header.nlmsg_type == RTM_GETNEIGH)
+    return read_neighbours(connection, request, **fixed, *attributes);
   auto ifindex = read_device(connection, **fixed, *attributes);
   if (!ifindex) return std::unexpected(ifindex.error());
   if (!attributes->has(NDA_DST)) return fail(EINVAL, "dst: the neighbour's address is missing");

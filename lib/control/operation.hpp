@@ -2,9 +2,9 @@
 #pragma once
 // Work that one request asks for and that takes longer than a slice: bulk changes, dumps, waits.
 //
-// step() works until the deadline and says where it stands. An operation that changes things holds them whole: when
-// its client dies, cancel() undoes what was only claimed; what is being committed is finished first (abandoned()
-// returns false until then).
+// step() works until the deadline and says where it stands. An operation that changes things holds them
+// whole: when its client dies, cancel() undoes what was only claimed; what is being committed is finished
+// first (abandoned() returns false until then).
 
 #include "base/clock.hpp"
 

@@ -2,14 +2,15 @@
 #pragma once
 // The control protocol's numbers: what Mayfly adds to rtnetlink. docs/protocol.md explains every message.
 //
-// A SOCK_SEQPACKET Unix socket carries netlink framing in both directions: a datagram (at most kMaxDatagram bytes)
-// is a row of nlmsghdr messages. The first message of a connection is a hello; after it the connection speaks
-// one family:
-//   route    the kernel's rtnetlink messages (LINK, ADDR, ROUTE, NEIGH) with the kernel's own UAPI headers, plus the
+// A SOCK_SEQPACKET Unix socket carries netlink framing in both directions: a datagram (at most kMaxDatagram
+// bytes) is a row of nlmsghdr messages. The first message of a connection is a hello; after it the connection
+// speaks one family:
+//   route    the kernel's rtnetlink messages (LINK, ADDR, ROUTE, NEIGH) with the kernel's own UAPI headers,
+//   plus the
 //            attributes below at kAttrVendor and above;
 //   generic  genlmsghdr messages of the family kGenericFamilyId with the commands and attributes below.
-// Integers are host order, addresses network order, as in netlink. Strings are NUL-terminated. Unknown attributes
-// are refused (EINVAL), as strict netlink checking does.
+// Integers are host order, addresses network order, as in netlink. Strings are NUL-terminated. Unknown
+// attributes are refused (EINVAL), as strict netlink checking does.
 
 #include <linux/netlink.h>
 
@@ -28,9 +29,9 @@ constexpr uint16_t kMsgHello = 0x0e;
 constexpr uint16_t kGenericFamilyId = 0x20;
 constexpr uint8_t kGenericVersion = 1;
 
-// nlmsg_flags, next to the kernel's: not executed, but answered with ECANCELED, when the chained message before it on
-// this connection failed or was cancelled. A message without the flag starts anew. It is how a client that sends
-// ahead still stops at the first error.
+// nlmsg_flags, next to the kernel's: not executed, but answered with ECANCELED, when the chained message
+// before it on this connection failed or was cancelled. A message without the flag starts anew. It is how a
+// client that sends ahead still stops at the first error.
 constexpr uint16_t kFlagChained = 0x1000;
 
 // Attributes of the hello message (no fixed header after nlmsghdr).
@@ -44,7 +45,8 @@ enum HelloAttribute : uint16_t {
   kHelloPid,          // u32, answer
 };
 
-// Attributes that Mayfly adds to rtnetlink messages. The same numbers in LINK, ADDR, ROUTE and NEIGH messages.
+// Attributes that Mayfly adds to rtnetlink messages. The same numbers in LINK, ADDR, ROUTE and NEIGH
+// messages.
 constexpr uint16_t kAttrVendor = 0x1000;
 enum VendorAttribute : uint16_t {
   kAttrDevice = kAttrVendor,  // string: the device's name, instead of an ifindex (LINK: the parent's name)
@@ -56,38 +58,38 @@ enum VendorAttribute : uint16_t {
   kAttrDrop,                  // nested: kReasonName, kReasonTotal of ReasonAttribute
   kAttrChildren,              // u32, answer: interfaces whose parent this is
 };
-// Attribute inside IFLA_INFO_DATA of kind vlan, next to the kernel's IFLA_VLAN_ID (u16) and IFLA_VLAN_PROTOCOL
-// (u16, network order): the inner tag of a QinQ interface whose parent is the port.
+// Attribute inside IFLA_INFO_DATA of kind vlan, next to the kernel's IFLA_VLAN_ID (u16) and
+// IFLA_VLAN_PROTOCOL (u16, network order): the inner tag of a QinQ interface whose parent is the port.
 constexpr uint16_t kVlanInner = 64;  // u16; kVlanInnerAttribute of lib/iface/kind_parameters.hpp
 
 // Conditions of a selector, ANDed. An empty selector is refused wherever something would be changed.
 enum SelectorAttribute : uint16_t {
-  kSelectGroup = 1,    // u32
-  kSelectParent,       // string: name
-  kSelectKind,         // string
-  kSelectOuterFirst,   // u16: vlan A[-B]; both bounds are present
-  kSelectOuterLast,    // u16
-  kSelectInnerFirst,   // u16: inner C[-D]
-  kSelectInnerLast,    // u16
-  kSelectAdminUp,      // u8: 1 up, 0 down
-  kSelectLimit,        // u64: stop after this many (dumps only)
+  kSelectGroup = 1,   // u32
+  kSelectParent,      // string: name
+  kSelectKind,        // string
+  kSelectOuterFirst,  // u16: vlan A[-B]; both bounds are present
+  kSelectOuterLast,   // u16
+  kSelectInnerFirst,  // u16: inner C[-D]
+  kSelectInnerLast,   // u16
+  kSelectAdminUp,     // u8: 1 up, 0 down
+  kSelectLimit,       // u64: stop after this many (dumps only)
 };
 
 enum Command : uint8_t {
   kCmdBatchBegin = 1,  // until kCmdBatchEnd everything deleted on this connection dies in one teardown batch
   kCmdBatchEnd,
   kCmdLinkBulkAdd,
-  kCmdLinkBulkNames,   // appends names to the list that the next kCmdLinkBulkDel with kBulkListed deletes
+  kCmdLinkBulkNames,  // appends names to the list that the next kCmdLinkBulkDel with kBulkListed deletes
   kCmdLinkBulkDel,
-  kCmdBulkResult,      // answer to the bulk commands, before their acknowledgement
-  kCmdBulkProgress,    // sent meanwhile, every 200 ms, to whoever asked (kBulkWantProgress)
-  kCmdLinkCount,       // SelectorAttribute inside kBulkSelector (may be absent: all) -> kValueCount
-  kCmdLinkWhich,       // kWhich* -> kWhich*
-  kCmdPortShow,        // dump: one message a port
+  kCmdBulkResult,    // answer to the bulk commands, before their acknowledgement
+  kCmdBulkProgress,  // sent meanwhile, every 200 ms, to whoever asked (kBulkWantProgress)
+  kCmdLinkCount,     // SelectorAttribute inside kBulkSelector (may be absent: all) -> kValueCount
+  kCmdLinkWhich,     // kWhich* -> kWhich*
+  kCmdPortShow,      // dump: one message a port
   kCmdReclaimShow,
-  kCmdReclaimWait,     // acknowledged when all that was retired before is reclaimed; kReclaimTimeout
+  kCmdReclaimWait,  // acknowledged when all that was retired before is reclaimed; kReclaimTimeout
   kCmdStats,
-  kCmdDrops,           // dump: one message a reason
+  kCmdDrops,  // dump: one message a reason
   kCmdStatus,
 };
 
@@ -121,91 +123,91 @@ enum BulkAttribute : uint16_t {
 };
 
 enum WhichAttribute : uint16_t {
-  kWhichPort = 1,   // string: name of the parent port
-  kWhichProtocol,   // u16 host order: 0x8100 or 0x88a8; default: both are tried
-  kWhichOuter,      // u16; absent: untagged
-  kWhichInner,      // u16; absent: one tag
-  kWhichName,       // string, answer: the interface; absent when nobody owns the tags
-  kWhichIfindex,    // u32, answer
-  kWhichDrop,       // string, answer: the reason a packet with these tags is dropped with
+  kWhichPort = 1,  // string: name of the parent port
+  kWhichProtocol,  // u16 host order: 0x8100 or 0x88a8; default: both are tried
+  kWhichOuter,     // u16; absent: untagged
+  kWhichInner,     // u16; absent: one tag
+  kWhichName,      // string, answer: the interface; absent when nobody owns the tags
+  kWhichIfindex,   // u32, answer
+  kWhichDrop,      // string, answer: the reason a packet with these tags is dropped with
 };
 
 enum PortAttribute : uint16_t {
-  kPortName = 1,      // string
-  kPortIfindex,       // u32
-  kPortDevargs,       // string
-  kPortDriver,        // string
-  kPortNumaNode,      // s32, -1: none
-  kPortLinkUp,        // u8
-  kPortSpeed,         // u32 Mbit/s, 0: unknown
-  kPortMtu,           // u32
-  kPortMac,           // 6 bytes
-  kPortRxQueues,      // u32
-  kPortTxQueues,      // u32
-  kPortRxDescriptors, // u32
-  kPortTxDescriptors, // u32
-  kPortQueue,         // nested, repeated: kPortQueueIndex u32, kPortQueueWorker u32
+  kPortName = 1,       // string
+  kPortIfindex,        // u32
+  kPortDevargs,        // string
+  kPortDriver,         // string
+  kPortNumaNode,       // s32, -1: none
+  kPortLinkUp,         // u8
+  kPortSpeed,          // u32 Mbit/s, 0: unknown
+  kPortMtu,            // u32
+  kPortMac,            // 6 bytes
+  kPortRxQueues,       // u32
+  kPortTxQueues,       // u32
+  kPortRxDescriptors,  // u32
+  kPortTxDescriptors,  // u32
+  kPortQueue,          // nested, repeated: kPortQueueIndex u32, kPortQueueWorker u32
   kPortQueueIndex,
   kPortQueueWorker,
-  kPortPromiscuous,   // u8
-  kPortImissed,       // u64: the device had no descriptor
-  kPortIerrors,       // u64
-  kPortRxNombuf,      // u64: no mbuf was free
-  kPortOerrors,       // u64
-  kPortState,         // string: "running", "starting", "stopping", "failed"
+  kPortPromiscuous,  // u8
+  kPortImissed,      // u64: the device had no descriptor
+  kPortIerrors,      // u64
+  kPortRxNombuf,     // u64: no mbuf was free
+  kPortOerrors,      // u64
+  kPortState,        // string: "running", "starting", "stopping", "failed"
 };
 
 enum ReclaimAttribute : uint16_t {
-  kReclaimBatches = 1,         // u64
-  kReclaimRetired,             // u64 objects since start
-  kReclaimReclaimed,           // u64 objects since start
-  kReclaimBacklogObjects,      // u64
-  kReclaimBacklogBytes,        // u64
-  kReclaimHighObjects,         // u64
-  kReclaimHighBytes,           // u64
-  kReclaimLastBatch,           // u64 objects
-  kReclaimLastGrace,           // u64 ns
-  kReclaimLastDismantle,       // u64 ns
-  kReclaimGraceHistogram,      // binary: u64[20], bucket k counts [2^k, 2^(k+1)) us
-  kReclaimWaitingCount,        // u64 objects
-  kReclaimWaiting,             // nested, repeated (the first 16): kReclaimObject .. kReclaimHolderWhat
-  kReclaimObject,              // string
-  kReclaimAge,                 // u64 ns
-  kReclaimRetryIn,             // u64 ns
-  kReclaimHolderWorker,        // u32
-  kReclaimHolderReferences,    // u64
-  kReclaimHolderWhat,          // string
-  kReclaimTimeout,             // u64 ns, request of kCmdReclaimWait; default 60 s
-  kReclaimPolicy,              // string: "block" or "fail"
-  kReclaimWorkers,             // u32
-  kReclaimGraceRunning,        // u64 ns: how long the present grace period has lasted; absent: none runs
+  kReclaimBatches = 1,       // u64
+  kReclaimRetired,           // u64 objects since start
+  kReclaimReclaimed,         // u64 objects since start
+  kReclaimBacklogObjects,    // u64
+  kReclaimBacklogBytes,      // u64
+  kReclaimHighObjects,       // u64
+  kReclaimHighBytes,         // u64
+  kReclaimLastBatch,         // u64 objects
+  kReclaimLastGrace,         // u64 ns
+  kReclaimLastDismantle,     // u64 ns
+  kReclaimGraceHistogram,    // binary: u64[20], bucket k counts [2^k, 2^(k+1)) us
+  kReclaimWaitingCount,      // u64 objects
+  kReclaimWaiting,           // nested, repeated (the first 16): kReclaimObject .. kReclaimHolderWhat
+  kReclaimObject,            // string
+  kReclaimAge,               // u64 ns
+  kReclaimRetryIn,           // u64 ns
+  kReclaimHolderWorker,      // u32
+  kReclaimHolderReferences,  // u64
+  kReclaimHolderWhat,        // string
+  kReclaimTimeout,           // u64 ns, request of kCmdReclaimWait; default 60 s
+  kReclaimPolicy,            // string: "block" or "fail"
+  kReclaimWorkers,           // u32
+  kReclaimGraceRunning,      // u64 ns: how long the present grace period has lasted; absent: none runs
 };
 
 enum ReasonAttribute : uint16_t {
-  kReasonName = 1,    // string: "unknown_tag"
-  kReasonStage,       // string: "classify"
-  kReasonTotal,       // u64
-  kReasonPerSecond,   // u64: over the last second
-  kReasonLastSeen,    // u64 ns since the epoch; absent: never
-  kReasonTopName,     // string: the interface that lost most; absent when none is known
-  kReasonTopCount,    // u64
-  kReasonHint,        // string: what to look at
+  kReasonName = 1,   // string: "unknown_tag"
+  kReasonStage,      // string: "classify"
+  kReasonTotal,      // u64
+  kReasonPerSecond,  // u64: over the last second
+  kReasonLastSeen,   // u64 ns since the epoch; absent: never
+  kReasonTopName,    // string: the interface that lost most; absent when none is known
+  kReasonTopCount,   // u64
+  kReasonHint,       // string: what to look at
 };
 
 enum StatsAttribute : uint16_t {
-  kStatsRx = 1,        // u64 packets, all workers
-  kStatsOriginated,    // u64: made by Mayfly (ARP requests)
-  kStatsTx,            // u64
-  kStatsDrops,         // u64
-  kStatsPunted,        // u64: consumed by the control plane (ARP replies)
-  kStatsParked,        // u64: waiting for a neighbour
-  kStatsWorker,        // nested, repeated: kStatsWorkerIndex and the same numbers
-  kStatsWorkerIndex,   // u32
-  kStatsLoops,         // u64
-  kStatsBusyLoops,     // u64: loops that met a packet
-  kStatsSleeps,        // u64
-  kStatsRxBytes,       // u64
-  kStatsTxBytes,       // u64
+  kStatsRx = 1,       // u64 packets, all workers
+  kStatsOriginated,   // u64: made by Mayfly (ARP requests)
+  kStatsTx,           // u64
+  kStatsDrops,        // u64
+  kStatsPunted,       // u64: consumed by the control plane (ARP replies)
+  kStatsParked,       // u64: waiting for a neighbour
+  kStatsWorker,       // nested, repeated: kStatsWorkerIndex and the same numbers
+  kStatsWorkerIndex,  // u32
+  kStatsLoops,        // u64
+  kStatsBusyLoops,    // u64: loops that met a packet
+  kStatsSleeps,       // u64
+  kStatsRxBytes,      // u64
+  kStatsTxBytes,      // u64
 };
 
 enum StatusAttribute : uint16_t {
@@ -229,7 +231,7 @@ enum StatusAttribute : uint16_t {
   kStatusClients,          // u32
   kStatusSliceMax,         // u64 ns: the longest time one slice held the control thread
   kStatusSocket,           // string
-  kStatusBlocks,           // u64: RCU blocks in use (FIB nodes, neighbour tables, address lists, demux chunks)
+  kStatusBlocks,  // u64: RCU blocks in use (FIB nodes, neighbour tables, address lists, demux chunks)
 };
 
 }  // namespace mayfly::protocol

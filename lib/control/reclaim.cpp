@@ -37,8 +37,9 @@ class ReclaimWait final : public Operation {
       for (const Holder& holder : waiting.holders)
         holders += fmt::format(" worker {} ({} of {})", holder.worker, holder.references, holder.what);
     }
-    const Error error{ETIMEDOUT, fmt::format("{} objects are still in teardown after {}{}", reclaim.backlog().objects,
-                                             format_duration(timeout_ns_), holders)};
+    const Error error{ETIMEDOUT,
+                      fmt::format("{} objects are still in teardown after {}{}", reclaim.backlog().objects,
+                                  format_duration(timeout_ns_), holders)};
     connection_.writer().acknowledge(request_, &error);
     return Progress::done;
   }
@@ -74,8 +75,8 @@ HandlerResult handle_reclaim_wait(Connection& connection, const Request& request
   if (!attributes) return std::unexpected(attributes.error());
   // What this connection deleted before belongs to what is waited for, an open batch included.
   connection.dataplane().commit(connection.netns(), connection.retired());
-  connection.start(std::make_unique<ReclaimWait>(connection, request.header,
-                                                 attributes->u64(kReclaimTimeout).value_or(kDefaultTimeoutNs)));
+  connection.start(std::make_unique<ReclaimWait>(
+      connection, request.header, attributes->u64(kReclaimTimeout).value_or(kDefaultTimeoutNs)));
   return Handled::operation;
 }
 

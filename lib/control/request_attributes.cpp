@@ -44,7 +44,8 @@ Status check_attribute(const AttributeSpec& spec, const nlattr& attribute) {
 
 }  // namespace
 
-Result<RequestAttributes> RequestAttributes::parse(std::span<const std::byte> bytes, std::span<const AttributeSpec> specs) {
+Result<RequestAttributes> RequestAttributes::parse(std::span<const std::byte> bytes,
+                                                   std::span<const AttributeSpec> specs) {
   RequestAttributes parsed;
   parsed.all_ = bytes;
   Status status;
@@ -74,7 +75,8 @@ Result<RequestAttributes> RequestAttributes::parse(std::span<const std::byte> by
   return parsed;
 }
 
-Result<RequestAttributes> RequestAttributes::parse_nested(const nlattr& nested, std::span<const AttributeSpec> specs) {
+Result<RequestAttributes> RequestAttributes::parse_nested(const nlattr& nested,
+                                                          std::span<const AttributeSpec> specs) {
   return parse(bytes(nested), specs);
 }
 

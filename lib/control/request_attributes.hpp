@@ -2,10 +2,10 @@
 #pragma once
 // Netlink attributes, read strictly from bytes a client sent.
 //
-// A message's attributes are described by a table of AttributeSpec. parse() walks them once and refuses what the
-// table does not allow (unknown type, wrong length, string without end, the same attribute twice) with the errno and
-// the name of the attribute; afterwards get functions cannot fail for malformed input. The views point into the
-// message. Control thread; no allocation except for an error's text.
+// A message's attributes are described by a table of AttributeSpec. parse() walks them once and refuses what
+// the table does not allow (unknown type, wrong length, string without end, the same attribute twice) with
+// the errno and the name of the attribute; afterwards get functions cannot fail for malformed input. The
+// views point into the message. Control thread; no allocation except for an error's text.
 
 #include <linux/netlink.h>
 
@@ -31,7 +31,8 @@ struct AttributeSpec {
 
 class RequestAttributes {
  public:
-  static Result<RequestAttributes> parse(std::span<const std::byte> bytes, std::span<const AttributeSpec> specs);
+  static Result<RequestAttributes> parse(std::span<const std::byte> bytes,
+                                         std::span<const AttributeSpec> specs);
   // The attributes inside a nested one.
   static Result<RequestAttributes> parse_nested(const nlattr& nested, std::span<const AttributeSpec> specs);
 

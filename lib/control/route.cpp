@@ -14,13 +14,18 @@ namespace {
 using namespace protocol;
 
 constexpr AttributeSpec kRouteSpecs[] = {
-    {RTA_DST, AttributeSpec::Type::u32, "dst"},         {RTA_GATEWAY, AttributeSpec::Type::u32, "via"},
-    {RTA_OIF, AttributeSpec::Type::u32, "oif"},         {RTA_PRIORITY, AttributeSpec::Type::u32, "metric"},
-    {RTA_PREFSRC, AttributeSpec::Type::u32, "src"},     {RTA_TABLE, AttributeSpec::Type::u32, "table"},
+    {RTA_DST, AttributeSpec::Type::u32, "dst"},
+    {RTA_GATEWAY, AttributeSpec::Type::u32, "via"},
+    {RTA_OIF, AttributeSpec::Type::u32, "oif"},
+    {RTA_PRIORITY, AttributeSpec::Type::u32, "metric"},
+    {RTA_PREFSRC, AttributeSpec::Type::u32, "src"},
+    {RTA_TABLE, AttributeSpec::Type::u32, "table"},
     {kAttrDevice, AttributeSpec::Type::string, "dev", kInterfaceNameBytes - 1},
 };
 
-bool needs_device(RouteType type) { return type == RouteType::kUnicast; }
+bool needs_device(RouteType type) {
+  return type == RouteType::kUnicast;
+}
 
 void write_route(Connection& connection, const Route& route, uint32_t sequence, uint16_t flags) {
   MessageWriter& writer = connection.writer();
@@ -82,7 +87,8 @@ HandlerResult get_route(Connection& connection, const Request& request, const Re
   const auto address = attributes.u32(RTA_DST);
   if (!address) return fail(EINVAL, "dst: the address is missing");
   const Ipv4 destination = ntohl(*address);
-  // The control thread's own view of what workers see: no change is pending here, requests commit at their end.
+  // The control thread's own view of what workers see: no change is pending here, requests commit at their
+  // end.
   connection.dataplane().commit(connection.netns(), connection.retired());
   const RouteValue* value = connection.netns().fib.lookup_edit(destination);
   if (value == nullptr) return fail(ENETUNREACH, "no route to {}", format_ipv4(destination));
@@ -102,7 +108,8 @@ HandlerResult get_route(Connection& connection, const Request& request, const Re
   return Handled::acknowledge;
 }
 
-HandlerResult read_routes(Connection& connection, const Request& request, const RequestAttributes& attributes) {
+HandlerResult read_routes(Connection& connection, const Request& request,
+                          const RequestAttributes& attributes) {
   if (!request.dump()) return get_route(connection, request, attributes);
   auto oif = read_device(connection, attributes);
   if (!oif) return std::unexpected(oif.error());
@@ -110,7 +117,8 @@ HandlerResult read_routes(Connection& connection, const Request& request, const 
   return Handled::operation;
 }
 
-Result<RouteMatch> read_match(Connection& connection, const rtmsg& fixed, const RequestAttributes& attributes) {
+Result<RouteMatch> read_match(Connection& connection, const rtmsg& fixed,
+                              const RequestAttributes& attributes) {
   if (fixed.rtm_dst_len > 32) return fail(EINVAL, "prefix length {}: accepted 0..32", fixed.rtm_dst_len);
   const uint32_t table = attributes.u32(RTA_TABLE).value_or(fixed.rtm_table);
   if (table != RT_TABLE_UNSPEC && table != RT_TABLE_MAIN && table != RT_TABLE_LOCAL)
@@ -189,15 +197,18 @@ HandlerResult add_route(Connection& connection, const Request& request, const rt
                      .replace = request.has_flags(NLM_F_REPLACE),
                      .append = request.has_flags(NLM_F_APPEND)};
   uint32_t* list = route->oif == 0 ? nullptr : &connection.dataplane().interfaces.record(route->oif).routes;
-  if (auto added = connection.netns().rib.add(*route, how, list); !added) return std::unexpected(added.error());
+  if (auto added = connection.netns().rib.add(*route, how, list); !added)
+    return std::unexpected(added.error());
   return Handled::acknowledge;
 }
 
 HandlerResult delete_route(Connection& connection, const rtmsg& fixed, const RequestAttributes& attributes) {
   auto match = read_match(connection, fixed, attributes);
   if (!match) return std::unexpected(match.error());
-  const uint32_t* list = match->oif == 0 ? nullptr : &connection.dataplane().interfaces.record(match->oif).routes;
-  if (auto removed = connection.netns().rib.remove(*match, list); !removed) return std::unexpected(removed.error());
+  const uint32_t* list =
+      match->oif == 0 ? nullptr : &connection.dataplane().interfaces.record(match->oif).routes;
+  if (auto removed = connection.netns().rib.remove(*match, list); !removed)
+    return std::unexpected(removed.error());
   return Handled::acknowledge;
 }
 

@@ -47,7 +47,8 @@ Status apply_ownership(const SocketSettings& settings) {
   const group* entry = getgrnam(settings.group.c_str());
   if (entry == nullptr) return fail(EINVAL, "socket.group '{}': no such group", settings.group);
   if (chown(settings.path.c_str(), static_cast<uid_t>(-1), entry->gr_gid) != 0)
-    return fail(errno, "socket.group '{}': cannot give it '{}': {}", settings.group, settings.path, strerror(errno));
+    return fail(errno, "socket.group '{}': cannot give it '{}': {}", settings.group, settings.path,
+                strerror(errno));
   return {};
 }
 
@@ -103,7 +104,8 @@ void ControlServer::accept_clients() {
     if (fd < 0) return;
     if (connections_.size() == kMostClients) {
       static LogLimit limit;
-      log_limited(limit, LogLevel::warning, "control", "a client was refused: {} are connected", kMostClients);
+      log_limited(limit, LogLevel::warning, "control", "a client was refused: {} are connected",
+                  kMostClients);
       ::close(fd);
       continue;
     }
@@ -116,8 +118,8 @@ void ControlServer::accept_clients() {
 
 void ControlServer::watch(Connection& connection) {
   if (connection.fd() < 0) return;
-  const uint32_t events = (connection.wants_read() ? uint32_t{EPOLLIN} : 0) |
-                          (connection.wants_write() ? uint32_t{EPOLLOUT} : 0);
+  const uint32_t events =
+      (connection.wants_read() ? uint32_t{EPOLLIN} : 0) | (connection.wants_write() ? uint32_t{EPOLLOUT} : 0);
   if (events == connection.watched()) return;
   epoll_event event{events, {.ptr = &connection}};
   epoll_ctl(epoll_fd_, EPOLL_CTL_MOD, connection.fd(), &event);

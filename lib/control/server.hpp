@@ -2,10 +2,10 @@
 #pragma once
 // The control socket: accepts clients, feeds their messages to the handlers, sends what they answer.
 //
-// Runs in the control thread's event loop and never waits. One datagram is read from a client at a time; the next
-// one only when its messages are handled and its answers are on their way, so a client that sends without reading
-// stops itself and nobody else. Long work is an Operation: it gets a slice (kSliceNs) per round of the loop, and
-// every client with something to do gets one slice before anyone gets a second.
+// Runs in the control thread's event loop and never waits. One datagram is read from a client at a time; the
+// next one only when its messages are handled and its answers are on their way, so a client that sends
+// without reading stops itself and nobody else. Long work is an Operation: it gets a slice (kSliceNs) per
+// round of the loop, and every client with something to do gets one slice before anyone gets a second.
 
 #include <cstdint>
 #include <memory>
@@ -32,8 +32,8 @@ class ControlServer {
   ControlServer(const ControlServer&) = delete;
   ControlServer& operator=(const ControlServer&) = delete;
 
-  // Creates the socket (and its directory). EADDRINUSE when a daemon answers there; a socket nobody answers on is
-  // replaced.
+  // Creates the socket (and its directory). EADDRINUSE when a daemon answers there; a socket nobody answers
+  // on is replaced.
   Status open();
   // Closes all connections and removes the socket. Operations are cancelled.
   void close();

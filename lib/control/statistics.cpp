@@ -38,10 +38,11 @@ struct TopLoser {
 std::array<TopLoser, kDropReasons> top_losers(const Dataplane& dataplane) {
   std::array<std::unordered_map<uint64_t, TopLoser>, kDropReasons> losers;
   for (const WorkerLink& worker : dataplane.workers)
-    worker.statistics->drops.for_each([&](uint64_t id, uint32_t ifindex, DropReason reason, uint64_t packets) {
-      TopLoser& loser = losers[static_cast<size_t>(reason)][id];
-      loser = {id, ifindex, loser.packets + packets};
-    });
+    worker.statistics->drops.for_each(
+        [&](uint64_t id, uint32_t ifindex, DropReason reason, uint64_t packets) {
+          TopLoser& loser = losers[static_cast<size_t>(reason)][id];
+          loser = {id, ifindex, loser.packets + packets};
+        });
   std::array<TopLoser, kDropReasons> top;
   for (size_t reason = 0; reason < kDropReasons; ++reason)
     for (const auto& [id, loser] : losers[reason])
@@ -91,7 +92,8 @@ HandlerResult handle_drops(Connection& connection, const Request& request) {
     writer.put_string(kReasonStage, description.stage);
     writer.put_u64(kReasonTotal, totals.drops[reason]);
     writer.put_u64(kReasonPerSecond, dataplane.drop_rates.per_second[reason]);
-    if (totals.drop_last_ns[reason] != 0) writer.put_u64(kReasonLastSeen, totals.drop_last_ns[reason] + wall_offset);
+    if (totals.drop_last_ns[reason] != 0)
+      writer.put_u64(kReasonLastSeen, totals.drop_last_ns[reason] + wall_offset);
     if (top[reason].packets > 0) {
       writer.put_string(kReasonTopName, name_of(dataplane.interfaces, top[reason]));
       writer.put_u64(kReasonTopCount, top[reason].packets);
@@ -124,7 +126,8 @@ HandlerResult handle_status(Connection& connection, const Request& request) {
     writer.put_u64(kStatusMbufs, dataplane.mbufs->size);
     writer.put_u64(kStatusMbufsFree, rte_mempool_avail_count(dataplane.mbufs));
   }
-  writer.put_u64(kStatusTableBytes, dataplane.interfaces.committed_bytes() + dataplane.blocks.committed_bytes() +
+  writer.put_u64(kStatusTableBytes, dataplane.interfaces.committed_bytes() +
+                                        dataplane.blocks.committed_bytes() +
                                         dataplane.routes.committed_bytes());
   writer.put_u64(kStatusBacklogObjects, dataplane.reclaim.backlog().objects);
   writer.put_u32(kStatusClients, dataplane.clients);

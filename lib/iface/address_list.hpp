@@ -2,8 +2,8 @@
 #pragma once
 // The IPv4 addresses of one interface: an immutable RCU block, replaced whole.
 //
-// Workers read it to answer ARP and to choose a source address; the control thread builds a new one for every change
-// and retires the old. An interface without addresses has none (nullptr).
+// Workers read it to answer ARP and to choose a source address; the control thread builds a new one for every
+// change and retires the old. An interface without addresses has none (nullptr).
 
 #include <span>
 

@@ -17,7 +17,9 @@ Table* allocate_zeroed(BlockPools& blocks) noexcept {
   return table;
 }
 
-std::unexpected<Error> no_block() { return fail(ENOBUFS, "no memory for a table of VLAN tags"); }
+std::unexpected<Error> no_block() {
+  return fail(ENOBUFS, "no memory for a table of VLAN tags");
+}
 
 }  // namespace
 
@@ -88,7 +90,8 @@ void VlanDemux::erase(const TagKey& key, BlockPools& blocks, RetireList& list) n
   blocks.retire(table->retired, list);
 }
 
-void VlanDemux::erase_inner(OuterTable& table, const TagKey& key, BlockPools& blocks, RetireList& list) noexcept {
+void VlanDemux::erase_inner(OuterTable& table, const TagKey& key, BlockPools& blocks,
+                            RetireList& list) noexcept {
   OuterEntry& entry = table.entries[key.outer];
   InnerTable* inners = entry.inner.own();
   MAYFLY_CHECK(inners != nullptr, "an inner tag was erased where none is");

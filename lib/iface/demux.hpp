@@ -5,12 +5,12 @@
 //   port -> outer[802.1Q | 802.1ad] -> entry[VID] -> ifindex                         one tag
 //                                                 -> inner table -> chunk[VID / 64] -> ifindex    two tags
 //
-// A worker needs one load for an untagged frame, two for one tag, four for two. Every change is a single pointer or
-// ifindex store. A reserved key (claimed by a bulk create) is an ifindex whose Interface is not live yet: workers see
-// it and drop, control sees a conflict.
+// A worker needs one load for an untagged frame, two for one tag, four for two. Every change is a single
+// pointer or ifindex store. A reserved key (claimed by a bulk create) is an ifindex whose Interface is not
+// live yet: workers see it and drop, control sees a conflict.
 //
-// The outer table is 64 KiB per (port, protocol) in use, an inner table 768 B per outer tag that has inner ones,
-// a chunk 384 B per 64 neighbouring inner tags. All are RCU blocks (lib/reclaim).
+// The outer table is 64 KiB per (port, protocol) in use, an inner table 768 B per outer tag that has inner
+// ones, a chunk 384 B per 64 neighbouring inner tags. All are RCU blocks (lib/reclaim).
 
 #include <array>
 #include <atomic>
@@ -50,7 +50,8 @@ class VlanDemux {
     return chunk == nullptr ? 0 : chunk->ifindex[inner % kChunkTags].load(std::memory_order_acquire);
   }
   uint32_t find(const TagKey& key) const noexcept {
-    return key.inner == 0 ? find_outer(key.protocol, key.outer) : find_inner(key.protocol, key.outer, key.inner);
+    return key.inner == 0 ? find_outer(key.protocol, key.outer)
+                          : find_inner(key.protocol, key.outer, key.inner);
   }
   void prefetch(TagProtocol protocol, uint16_t outer) const noexcept {
     const OuterTable* table = outer_[static_cast<size_t>(protocol)].read();

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
-// A virtual network device: what workers read of it (Interface) and what control alone keeps (InterfaceRecord).
+// A virtual network device: what workers read of it (Interface) and what control alone keeps
+// (InterfaceRecord).
 //
-// An interface is known by its ifindex, which is also its slot in every array. Memory of one, with one worker:
-// 128 B Interface + 128 B InterfaceRecord + 72 B counters and references + 4 B name index + its share of a demux
-// chunk; each further worker adds 72 B.
+// An interface is known by its ifindex, which is also its slot in every array. Memory of one, with one
+// worker: 128 B Interface + 128 B InterfaceRecord + 72 B counters and references + 4 B name index + its share
+// of a demux chunk; each further worker adds 72 B.
 //
-// Interface: written by the control thread alone. A worker that got the ifindex from a demux, a route or a message
-// finds it at table.interfaces()[ifindex]; it must look at flags first (kLive, kUp) and, when it comes from a
-// message or a parked packet, compare id. Fields that change during life are one aligned word or an immutable
-// block under RCU.
+// Interface: written by the control thread alone. A worker that got the ifindex from a demux, a route or a
+// message finds it at table.interfaces()[ifindex]; it must look at flags first (kLive, kUp) and, when it
+// comes from a message or a parked packet, compare id. Fields that change during life are one aligned word or
+// an immutable block under RCU.
 
 #include <atomic>
 #include <cstddef>
@@ -45,7 +46,7 @@ struct alignas(128) Interface {
   uint16_t port;              // leaves by this ethdev; kNoPort: nowhere (dummy)
   uint8_t tag_bytes;          // 0, 4 or 8
   KindId kind;
-  uint8_t tags[8];            // what follows the MAC addresses: TPID, TCI, TPID, TCI in wire order
+  uint8_t tags[8];  // what follows the MAC addresses: TPID, TCI, TPID, TCI in wire order
   RcuPointer<NeighbourTable> neighbours;
   RcuPointer<AddressList> addresses;
 
@@ -65,29 +66,30 @@ static_assert(offsetof(Interface, line1) == 64);
 
 enum class InterfaceState : uint8_t {
   free,
-  claimed,   // reserved by a bulk create that has not committed; invisible to look-ups
+  claimed,  // reserved by a bulk create that has not committed; invisible to look-ups
   live,
-  marked,    // a bulk delete that has not committed will take it
+  marked,  // a bulk delete that has not committed will take it
   retired,
 };
 
 struct InterfaceRecord {
   Retired retired;
   char name[kInterfaceNameBytes];
-  char* alias;  // malloc'ed, owned; nullptr: none
+  char* alias;          // malloc'ed, owned; nullptr: none
   uint64_t created_ns;  // CLOCK_REALTIME
   uint32_t name_next;   // chain of the name index
+  uint32_t name_hash;   // of namespace and name: the index never has to look at two lines
   uint32_t group;
   uint32_t group_prev, group_next;
-  uint32_t parent;      // ifindex, kNoInterface: none
+  uint32_t parent;  // ifindex, kNoInterface: none
   uint32_t sibling_prev, sibling_next;
   uint32_t first_child;
   uint32_t children;
-  uint32_t routes;      // head of its list in lib/fib, 0: none
-  uint32_t mtu_limit;   // largest MTU its kind allows
-  uint32_t marked_by;   // the bulk delete that marked it
+  uint32_t routes;     // head of its list in lib/fib, 0: none
+  uint32_t mtu_limit;  // largest MTU its kind allows
+  uint32_t marked_by;  // the bulk delete that marked it
   bool admin_up;
-  uint8_t reserved[27];
+  uint8_t reserved[23];
 };
 static_assert(sizeof(InterfaceRecord) == 128);
 

@@ -39,7 +39,7 @@ struct InterfaceSpec {
   uint32_t parent = kNoInterface;
   uint32_t ifindex = 0;  // 0: the lowest free one
   uint32_t group = 0;
-  uint32_t mtu = 0;      // 0: what the kind and the parent give
+  uint32_t mtu = 0;  // 0: what the kind and the parent give
   std::optional<Mac> mac;
   std::string_view alias;
   bool up = false;
@@ -52,8 +52,8 @@ class InterfaceKind {
   virtual ~InterfaceKind() = default;
   const KindDescription& description() const noexcept { return description_; }
 
-  // Validates the spec, reserves the kind's key for interface.ifindex, and fills in port, tags, mtu, mtu_limit and
-  // mac. On failure nothing is reserved.
+  // Validates the spec, reserves the kind's key for interface.ifindex, and fills in port, tags, mtu,
+  // mtu_limit and mac. On failure nothing is reserved.
   virtual Status claim(InterfaceTable& table, const InterfaceSpec& spec, Interface& interface,
                        InterfaceRecord& record) const = 0;
   // Makes workers lose it: the key is free afterwards.

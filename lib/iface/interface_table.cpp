@@ -18,10 +18,10 @@ namespace {
 constexpr uint32_t kInterfacesPerChunk = 32'768;
 constexpr size_t kMostAliasBytes = 255;  // IFALIASZ - 1
 
-uint64_t hash_name(const Netns* netns, const char (&name)[kInterfaceNameBytes]) noexcept {
+uint32_t hash_name(const Netns* netns, const char (&name)[kInterfaceNameBytes]) noexcept {
   uint64_t words[2];
   std::memcpy(words, name, sizeof words);
-  return mix_hash(words[0] ^ mix_hash(words[1] ^ reinterpret_cast<uintptr_t>(netns)));
+  return static_cast<uint32_t>(mix_hash(words[0] ^ mix_hash(words[1] ^ reinterpret_cast<uintptr_t>(netns))));
 }
 
 }  // namespace
@@ -36,17 +36,16 @@ Status check_interface_name(std::string_view name) {
   return {};
 }
 
-uint64_t InterfaceTable::NameTraits::hash(uint32_t ifindex) const noexcept {
-  return hash_name(table->interfaces_[ifindex].netns.own(), table->records_[ifindex].name);
-}
-
 InterfaceTable::InterfaceTable(uint32_t limit, BlockPools& blocks, Neighbours& neighbours)
-    : slots_(limit + 1, kInterfacesPerChunk), blocks_(blocks), neighbours_(neighbours), names_(limit, NameTraits{this}) {}
+    : slots_(limit + 1, kInterfacesPerChunk),
+      blocks_(blocks),
+      neighbours_(neighbours),
+      names_(limit, NameTraits{this}) {}
 
 InterfaceTable::~InterfaceTable() = default;
 
-Result<std::unique_ptr<InterfaceTable>> InterfaceTable::create(uint32_t limit, uint32_t workers, BlockPools& blocks,
-                                                               Neighbours& neighbours) {
+Result<std::unique_ptr<InterfaceTable>> InterfaceTable::create(uint32_t limit, uint32_t workers,
+                                                               BlockPools& blocks, Neighbours& neighbours) {
   std::unique_ptr<InterfaceTable> table(new InterfaceTable(limit, blocks, neighbours));
   const auto attach = [&](auto*& array) -> Status {
     auto memory = table->slots_.attach(sizeof(*array));
@@ -69,7 +68,8 @@ Result<std::unique_ptr<InterfaceTable>> InterfaceTable::create(uint32_t limit, u
 }
 
 uint32_t InterfaceTable::interface_bytes() const noexcept {
-  return static_cast<uint32_t>(sizeof(Interface) + sizeof(InterfaceRecord) + sizeof(InterfaceState) + sizeof(uint32_t) +
+  return static_cast<uint32_t>(sizeof(Interface) + sizeof(InterfaceRecord) + sizeof(InterfaceState) +
+                               sizeof(uint32_t) +
                                workers() * (sizeof(InterfaceCounters) + sizeof(References)));
 }
 
@@ -86,7 +86,8 @@ Status InterfaceTable::check_spec(const InterfaceSpec& spec) const {
   } else if (spec.parent != kNoInterface) {
     return fail(EOPNOTSUPP, "link '{}': kind {} has no parent", records_[spec.parent].name, kind.name);
   }
-  if (spec.mtu != 0 && spec.mtu < kLeastMtu) return fail(EINVAL, "mtu {}: accepted {}..65535", spec.mtu, kLeastMtu);
+  if (spec.mtu != 0 && spec.mtu < kLeastMtu)
+    return fail(EINVAL, "mtu {}: accepted {}..65535", spec.mtu, kLeastMtu);
   if (spec.mtu > 65'535) return fail(EINVAL, "mtu {}: accepted {}..65535", spec.mtu, kLeastMtu);
   if (spec.mac && (is_multicast(*spec.mac) || *spec.mac == 0))
     return fail(EADDRNOTAVAIL, "address {}: accepted unicast MAC addresses", format_mac(*spec.mac));
@@ -108,7 +109,8 @@ Result<uint32_t> InterfaceTable::claim(const InterfaceSpec& spec) {
                            : fail(EBUSY, "ifindex {}: its last owner is still in teardown", ifindex);
   }
   initialise(ifindex, spec);
-  if (auto claimed = interface_kinds()[spec.kind]->claim(*this, spec, interfaces_[ifindex], records_[ifindex]);
+  if (auto claimed =
+          interface_kinds()[spec.kind]->claim(*this, spec, interfaces_[ifindex], records_[ifindex]);
       !claimed) {
     // No worker can have met this number: the key was not entered anywhere.
     states_[ifindex] = InterfaceState::free;
@@ -137,6 +139,7 @@ void InterfaceTable::initialise(uint32_t ifindex, const InterfaceSpec& spec) noe
   record.retired.kind = retired_interfaces().id();
   record.retired.bytes = interface_bytes();
   std::memcpy(record.name, spec.name.data(), spec.name.size());
+  record.name_hash = hash_name(spec.netns, record.name);
   record.created_ns = realtime_ns();
   record.group = spec.group;
   record.parent = spec.parent;
@@ -186,8 +189,10 @@ uint32_t InterfaceTable::find_any(const Netns* netns, std::string_view name) con
   if (name.empty() || name.size() >= kInterfaceNameBytes) return kNoInterface;
   char padded[kInterfaceNameBytes] = {};
   std::memcpy(padded, name.data(), name.size());
-  const uint32_t ifindex = names_.find(hash_name(netns, padded), [&](uint32_t candidate) {
-    return std::memcmp(records_[candidate].name, padded, sizeof padded) == 0 &&
+  const uint32_t hash = hash_name(netns, padded);
+  const uint32_t ifindex = names_.find(hash, [&](uint32_t candidate) {
+    return records_[candidate].name_hash == hash &&
+           std::memcmp(records_[candidate].name, padded, sizeof padded) == 0 &&
            interfaces_[candidate].netns.own() == netns;
   });
   return ifindex == kNoSlot ? kNoInterface : ifindex;
@@ -223,6 +228,7 @@ Status InterfaceTable::rename(uint32_t ifindex, std::string_view name) {
   names_.erase(ifindex);
   std::memset(record.name, 0, sizeof record.name);
   std::memcpy(record.name, name.data(), name.size());
+  record.name_hash = hash_name(netns, record.name);
   names_.insert(ifindex);
   return {};
 }

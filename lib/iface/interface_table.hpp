@@ -5,12 +5,12 @@
 //   claim -> commit -> live -> [mark] -> retire -> (teardown) -> number free again
 //         -> abandon ----------------------^
 //
-// claim() does everything that can fail and makes nothing visible; commit() cannot fail. A single create is claim and
-// commit in a row; a bulk create claims all, then commits all (lib/control). abandon() takes the way through teardown
-// too, because workers may have met the number in a demux.
+// claim() does everything that can fail and makes nothing visible; commit() cannot fail. A single create is
+// claim and commit in a row; a bulk create claims all, then commits all (lib/control). abandon() takes the
+// way through teardown too, because workers may have met the number in a demux.
 //
-// Every call: control thread, except interfaces(), port_demux(): const reads by workers. Costs are constant unless
-// stated.
+// Every call: control thread, except interfaces(), port_demux(): const reads by workers. Costs are constant
+// unless stated.
 
 #include <array>
 #include <map>
@@ -38,7 +38,8 @@ struct PortDemux {
   VlanDemux vlans;
 };
 
-// 1..15 characters, no '/', no white space, not '.' or '..' (dev_valid_name of the kernel, which also refuses ':').
+// 1..15 characters, no '/', no white space, not '.' or '..' (dev_valid_name of the kernel, which also refuses
+// ':').
 Status check_interface_name(std::string_view name);
 
 class InterfaceTable final : public Returnable {
@@ -64,7 +65,8 @@ class InterfaceTable final : public Returnable {
   void commit(uint32_t ifindex) noexcept;
   void abandon(uint32_t ifindex, RetireList& list) noexcept;
 
-  // The victims of a removal, until it commits: still live for workers and look-ups. `by` is the removal's number.
+  // The victims of a removal, until it commits: still live for workers and look-ups. `by` is the removal's
+  // number.
   void mark(uint32_t ifindex, uint32_t by) noexcept {
     states_[ifindex] = InterfaceState::marked;
     records_[ifindex].marked_by = by;
@@ -74,8 +76,8 @@ class InterfaceTable final : public Returnable {
   }
   void unmark(uint32_t ifindex) noexcept { states_[ifindex] = InterfaceState::live; }
   InterfaceState state(uint32_t ifindex) const noexcept { return states_[ifindex]; }
-  // Unlinks name, key, parent and group and retires it. It has no children, routes or timers any more. Name and key
-  // are free at once, the number after teardown.
+  // Unlinks name, key, parent and group and retires it. It has no children, routes or timers any more. Name
+  // and key are free at once, the number after teardown.
   void retire(uint32_t ifindex, RetireList& list) noexcept;
 
   // Live (or marked) interfaces only. kNoInterface when there is none.
@@ -120,7 +122,7 @@ class InterfaceTable final : public Returnable {
   struct NameTraits {
     InterfaceTable* table;
     uint32_t& next(uint32_t ifindex) const noexcept { return table->records_[ifindex].name_next; }
-    uint64_t hash(uint32_t ifindex) const noexcept;
+    uint64_t hash(uint32_t ifindex) const noexcept { return table->records_[ifindex].name_hash; }
   };
 
   InterfaceTable(uint32_t limit, BlockPools& blocks, Neighbours& neighbours);

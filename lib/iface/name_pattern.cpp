@@ -45,8 +45,10 @@ Result<NamePattern> NamePattern::parse(std::string_view text) {
       if (!width) return std::unexpected(width.error());
       add(Piece::number, static_cast<uint8_t>(*width));
     } else {
-      return fail(EINVAL, "name '{}': unknown field '{{{}}}', accepted {{}}, {{n}}, {{n:06}}, {{parent}}, "
-                  "{{outer}}, {{inner}}", text, field);
+      return fail(EINVAL,
+                  "name '{}': unknown field '{{{}}}', accepted {{}}, {{n}}, {{n:06}}, {{parent}}, "
+                  "{{outer}}, {{inner}}",
+                  text, field);
     }
   }
   if (!literal.empty()) pattern.parts_.push_back({Piece::literal, 0, std::move(literal)});
@@ -69,7 +71,7 @@ std::string_view NamePattern::format(const NameFields& fields,
     if (part.piece == Piece::parent) {
       text = fields.parent;
     } else if (part.piece != Piece::literal) {
-      const uint64_t value = part.piece == Piece::number ? fields.n
+      const uint64_t value = part.piece == Piece::number  ? fields.n
                              : part.piece == Piece::outer ? fields.outer
                                                           : fields.inner;
       const auto result = std::to_chars(digits, digits + sizeof digits, value);

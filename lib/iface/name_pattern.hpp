@@ -31,7 +31,8 @@ class NamePattern {
   static Result<NamePattern> parse(std::string_view text);
 
   // The name, in the caller's buffer; empty when it would be longer than 15 characters.
-  std::string_view format(const NameFields& fields, std::array<char, kInterfaceNameBytes>& buffer) const noexcept;
+  std::string_view format(const NameFields& fields,
+                          std::array<char, kInterfaceNameBytes>& buffer) const noexcept;
 
   // Whether two members can have different names at all.
   bool varies() const noexcept;

@@ -53,7 +53,8 @@ std::vector<Holder> RetiredInterfaces::holders(const Retired& object) const {
   const uint32_t ifindex = ifindex_of(object);
   std::vector<Holder> holders;
   for (uint32_t worker = 0; worker < table_->workers(); ++worker)
-    if (const uint64_t count = table_->references(worker)[ifindex].load(std::memory_order_acquire); count != 0)
+    if (const uint64_t count = table_->references(worker)[ifindex].load(std::memory_order_acquire);
+        count != 0)
       holders.push_back({worker, count, "neighbour queue"});
   return holders;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
-// How teardown takes an interface apart (internal to lib/iface): its address list and neighbour table go back to
-// the block pools, its references must drain on every worker, its memory is poisoned, its number goes back.
+// How teardown takes an interface apart (internal to lib/iface): its address list and neighbour table go back
+// to the block pools, its references must drain on every worker, its memory is poisoned, its number goes
+// back.
 
 #include "reclaim/retire.hpp"
 

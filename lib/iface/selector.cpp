@@ -23,9 +23,11 @@ bool Selector::matches(const InterfaceTable& table, uint32_t ifindex) const noex
 SelectorWalk::SelectorWalk(const InterfaceTable& table, const Selector& selector)
     : table_(table), selector_(selector) {
   if (selector.parent && table.record(*selector.parent).children <= kMostCandidates)
-    gather(table.first_child(*selector.parent), [&](uint32_t ifindex) { return table.next_sibling(ifindex); });
+    gather(table.first_child(*selector.parent),
+           [&](uint32_t ifindex) { return table.next_sibling(ifindex); });
   else if (selector.group && table.group_size(*selector.group) <= kMostCandidates)
-    gather(table.first_of_group(*selector.group), [&](uint32_t ifindex) { return table.next_of_group(ifindex); });
+    gather(table.first_of_group(*selector.group),
+           [&](uint32_t ifindex) { return table.next_of_group(ifindex); });
 }
 
 template <class First, class Next>

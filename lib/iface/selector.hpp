@@ -2,9 +2,10 @@
 #pragma once
 // Which interfaces a command means: conditions that are ANDed, and a walk over what matches.
 //
-// The walk is a cursor over ifindexes, which survives every change between two slices: it meets each interface that
-// existed all the time exactly once. A selection that an index narrows to a few thousand candidates (a small group, a
-// parent with few children) costs those only; everything else costs about 10 ns per live interface.
+// The walk is a cursor over ifindexes, which survives every change between two slices: it meets each
+// interface that existed all the time exactly once. A selection that an index narrows to a few thousand
+// candidates (a small group, a parent with few children) costs those only; everything else costs about 10 ns
+// per live interface.
 
 #include <optional>
 #include <string_view>

@@ -13,17 +13,26 @@ namespace {
 constexpr uint32_t kMostAddresses = 4096;  // of one interface: a list is copied for every change
 constexpr uint32_t kRoutesPerStep = 1024;
 
-bool is_host(const Ipv4Prefix& prefix) { return prefix.length >= 31; }
+bool is_host(const Ipv4Prefix& prefix) {
+  return prefix.length >= 31;
+}
 
-Ipv4Prefix host_prefix(Ipv4 address) { return {address, 32}; }
+Ipv4Prefix host_prefix(Ipv4 address) {
+  return {address, 32};
+}
 
-Ipv4 first_of(const Ipv4Prefix& prefix) { return prefix.network(); }
-Ipv4 last_of(const Ipv4Prefix& prefix) { return prefix.network() | ~prefix_mask(prefix.length); }
+Ipv4 first_of(const Ipv4Prefix& prefix) {
+  return prefix.network();
+}
+Ipv4 last_of(const Ipv4Prefix& prefix) {
+  return prefix.network() | ~prefix_mask(prefix.length);
+}
 
 Status check_address(const Ipv4Prefix& prefix) {
   const unsigned first_octet = prefix.address >> 24;
   if (prefix.address == 0 || first_octet == 127 || first_octet >= 224)
-    return fail(EADDRNOTAVAIL, "address {}: accepted unicast addresses, not 0.0.0.0, 127.0.0.0/8 or 224.0.0.0/3",
+    return fail(EADDRNOTAVAIL,
+                "address {}: accepted unicast addresses, not 0.0.0.0, 127.0.0.0/8 or 224.0.0.0/3",
                 format_prefix(prefix));
   return {};
 }
@@ -43,8 +52,9 @@ Route kernel_route(uint32_t ifindex, const Ipv4Prefix& prefix, RouteType type, I
 }  // namespace
 
 Status Addressing::add_local_route(uint32_t ifindex, const Ipv4Prefix& prefix) {
-  return rib_of(ifindex).add(kernel_route(ifindex, host_prefix(prefix.address), RouteType::kLocal, prefix.address),
-                             RouteAdd::create_append(), &interfaces_.record(ifindex).routes);
+  return rib_of(ifindex).add(
+      kernel_route(ifindex, host_prefix(prefix.address), RouteType::kLocal, prefix.address),
+      RouteAdd::create_append(), &interfaces_.record(ifindex).routes);
 }
 
 // All or none of the subnet's routes.
@@ -61,7 +71,8 @@ Status Addressing::add_subnet_routes(uint32_t ifindex, const Ipv4Prefix& prefix)
                     RouteAdd::create_append(), routes);
     if (added) continue;
     remove_route(ifindex, subnet, RouteType::kUnicast);
-    if (broadcast == last_of(prefix)) remove_route(ifindex, host_prefix(first_of(prefix)), RouteType::kBroadcast);
+    if (broadcast == last_of(prefix))
+      remove_route(ifindex, host_prefix(first_of(prefix)), RouteType::kBroadcast);
     return added;
   }
   return {};
@@ -76,7 +87,8 @@ void Addressing::remove_route(uint32_t ifindex, const Ipv4Prefix& prefix, RouteT
   match.oif = ifindex;
   const auto removed = rib_of(ifindex).remove(match, &interfaces_.record(ifindex).routes);
   // ESRCH: the user removed a connected route by hand.
-  MAYFLY_CHECK(removed.has_value() || removed.error().code == ESRCH, "no memory to take a route out of a FIB");
+  MAYFLY_CHECK(removed.has_value() || removed.error().code == ESRCH,
+               "no memory to take a route out of a FIB");
 }
 
 void Addressing::remove_subnet_routes(uint32_t ifindex, const Ipv4Prefix& prefix) noexcept {
@@ -90,11 +102,13 @@ void Addressing::remove_subnet_routes(uint32_t ifindex, const Ipv4Prefix& prefix
 Status Addressing::publish(uint32_t ifindex, const AddressList* old, const Ipv4Prefix* add,
                            const Ipv4Prefix* remove, RetireList& retired) {
   Interface& interface = interfaces_.interface(ifindex);
-  const uint32_t count = (old == nullptr ? 0 : old->count) + (add != nullptr ? 1 : 0) - (remove != nullptr ? 1 : 0);
+  const uint32_t count =
+      (old == nullptr ? 0 : old->count) + (add != nullptr ? 1 : 0) - (remove != nullptr ? 1 : 0);
   AddressList* next = nullptr;
   if (count > 0) {
     next = blocks_.allocate<AddressList>(count * sizeof(Ipv4Prefix));
-    if (next == nullptr) return fail(ENOBUFS, "no memory for the addresses of '{}'", interfaces_.record(ifindex).name);
+    if (next == nullptr)
+      return fail(ENOBUFS, "no memory for the addresses of '{}'", interfaces_.record(ifindex).name);
     next->count = 0;
     if (old != nullptr)
       for (const Ipv4Prefix& prefix : old->all())
@@ -118,7 +132,8 @@ Status Addressing::add(uint32_t ifindex, const Ipv4Prefix& prefix, RetireList& r
       return fail(ENOBUFS, "address {}: '{}' has {} addresses, the most an interface can have",
                   format_prefix(prefix), name, kMostAddresses);
     for (const Ipv4Prefix& other : old->all()) {
-      if (other == prefix) return fail(EEXIST, "address {}: '{}' has it already", format_prefix(prefix), name);
+      if (other == prefix)
+        return fail(EEXIST, "address {}: '{}' has it already", format_prefix(prefix), name);
       known_local |= other.address == prefix.address;
       known_subnet |= other.length == prefix.length && other.contains(prefix.address);
     }
@@ -184,7 +199,8 @@ void Addressing::went_down(uint32_t ifindex, RetireList& retired) {
   remove_all_routes(ifindex);
   if (const AddressList* list = interfaces_.interface(ifindex).addresses.own(); list != nullptr)
     for (size_t i = 0; i < list->count; ++i) {
-      if (std::ranges::count(list->all().first(i), list->prefixes[i].address, &Ipv4Prefix::address) != 0) continue;
+      if (std::ranges::count(list->all().first(i), list->prefixes[i].address, &Ipv4Prefix::address) != 0)
+        continue;
       const auto kept = add_local_route(ifindex, list->prefixes[i]);
       MAYFLY_CHECK(kept.has_value(), "no memory to keep the local route of an address");
     }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
-// Addresses of interfaces and what follows from them: local, connected and broadcast routes, and what an interface
-// loses when it goes down or dies. The kernel's rules (net/ipv4/devinet.c, fib_frontend.c):
+// Addresses of interfaces and what follows from them: local, connected and broadcast routes, and what an
+// interface loses when it goes down or dies. The kernel's rules (net/ipv4/devinet.c, fib_frontend.c):
 //
-//   an address gives a local /32 route at once, and while the interface is up the connected route of its subnet and,
-//   below /31, broadcast routes for the subnet's first and last address;
-//   going down removes every route through the interface but the local ones (static ones for good) and every
-//   neighbour; coming up brings the connected routes back;
-//   the same address twice on one interface is EEXIST, on different interfaces it is normal.
+//   an address gives a local /32 route at once, and while the interface is up the connected route of its
+//   subnet and, below /31, broadcast routes for the subnet's first and last address; going down removes every
+//   route through the interface but the local ones (static ones for good) and every neighbour; coming up
+//   brings the connected routes back; the same address twice on one interface is EEXIST, on different
+//   interfaces it is normal.
 //
 // Control thread. Route changes go into the open edit of the namespace's FIB: the caller commits
-// (Dataplane::commit). A failure leaves nothing half done. Costs follow the number of addresses and routes of the one
-// interface.
+// (Dataplane::commit). A failure leaves nothing half done. Costs follow the number of addresses and routes of
+// the one interface.
 
 #include "base/address.hpp"
 #include "iface/address_list.hpp"
@@ -33,7 +33,8 @@ class Addressing {
   // After InterfaceTable::set_admin_up.
   Status came_up(uint32_t ifindex);
   void went_down(uint32_t ifindex, RetireList& retired);
-  // Before InterfaceTable::retire: routes, timers of neighbours and counts go; its blocks are taken by teardown.
+  // Before InterfaceTable::retire: routes, timers of neighbours and counts go; its blocks are taken by
+  // teardown.
   void detach(uint32_t ifindex, RetireList& retired);
 
   uint64_t addresses() const noexcept { return addresses_; }

@@ -2,9 +2,9 @@
 #pragma once
 // A network namespace: interfaces, addresses, routes and neighbours of its own.
 //
-// Workers read the namespace of a packet once, at classify (Interface::netns), and use its fib. Everything else is the
-// control thread's. Only `default` exists so far; the structure is per namespace all the same, so that named ones
-// need no change here.
+// Workers read the namespace of a packet once, at classify (Interface::netns), and use its fib. Everything
+// else is the control thread's. Only `default` exists so far; the structure is per namespace all the same, so
+// that named ones need no change here.
 
 #include <cstdint>
 #include <string>

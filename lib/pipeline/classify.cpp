@@ -109,7 +109,8 @@ uint32_t find_interface(const PortDemux& demux, const Tags& tags) noexcept {
   if (tags.count == Tags::Count::one) [[likely]]
     return demux.vlans.find_outer(tags.outer_protocol, tags.outer);
   if (tags.count == Tags::Count::none) return demux.untagged.load(std::memory_order_acquire);
-  if (tags.count == Tags::Count::two) return demux.vlans.find_inner(tags.outer_protocol, tags.outer, tags.inner);
+  if (tags.count == Tags::Count::two)
+    return demux.vlans.find_inner(tags.outer_protocol, tags.outer, tags.inner);
   return kNoInterface;
 }
 

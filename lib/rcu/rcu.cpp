@@ -54,7 +54,9 @@ void rcu_quiescent_state() noexcept {
   urcu_qsbr_quiescent_state();
 }
 
-bool rcu_online() noexcept { return online; }
+bool rcu_online() noexcept {
+  return online;
+}
 
 void rcu_assert_may_block() noexcept {
   MAYFLY_DEBUG_CHECK(!online, "a worker was about to block, allocate or lock while online");

@@ -4,10 +4,10 @@
 //
 // WHOEVER IS ONLINE MUST NEVER BLOCK: ONE SLEEPING READER STOPS ALL RECLAMATION.
 //
-// A worker registers once, is online while it polls, and announces a quiescent state once per loop; between two
-// announcements it may hold any pointer it read through an RcuPointer, across them none. Before it sleeps it goes
-// offline (OfflineScope) and afterwards looks everything up afresh. The control thread is an updater and never a
-// reader. Only the grace thread of lib/reclaim waits for grace periods.
+// A worker registers once, is online while it polls, and announces a quiescent state once per loop; between
+// two announcements it may hold any pointer it read through an RcuPointer, across them none. Before it sleeps
+// it goes offline (OfflineScope) and afterwards looks everything up afresh. The control thread is an updater
+// and never a reader. Only the grace thread of lib/reclaim waits for grace periods.
 //
 //   RcuPointer<Table> table;
 //   const Table* t = table.read();     // worker, online: valid until its next quiescent state

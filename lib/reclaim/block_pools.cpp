@@ -13,7 +13,9 @@ namespace {
 constexpr size_t kLeastBytes = 48;
 
 // 48, 64, 96, 128, 192 ...: class 2k is 48 << k, class 2k + 1 is 64 << k.
-constexpr size_t class_bytes(size_t index) { return (index % 2 == 0 ? size_t{48} : size_t{64}) << (index / 2); }
+constexpr size_t class_bytes(size_t index) {
+  return (index % 2 == 0 ? size_t{48} : size_t{64}) << (index / 2);
+}
 
 constexpr size_t class_index(size_t bytes) {
   if (bytes <= kLeastBytes) return 0;
@@ -36,9 +38,7 @@ class BlockPools::SizeClass final : public Returnable, public RetiredKind {
 
   Pool& pool() noexcept { return pool_; }
 
-  void take_back(uint32_t token) noexcept override {
-    pool_.free_index(token);
-  }
+  void take_back(uint32_t token) noexcept override { pool_.free_index(token); }
   void dismantle(Retired&, Returns&) const override {}
   void reclaim(Retired& block, Returns& returns) const override {
     returns.add(const_cast<SizeClass&>(*this), pool_.index_of(&block));
@@ -50,7 +50,8 @@ class BlockPools::SizeClass final : public Returnable, public RetiredKind {
 
 BlockPools::BlockPools(size_t limit_bytes) {
   for (size_t index = 0; index <= class_index(kMostBytes); ++index)
-    classes_.push_back(std::make_unique<SizeClass>(class_bytes(index), std::max(limit_bytes, 16 * kMostBytes)));
+    classes_.push_back(
+        std::make_unique<SizeClass>(class_bytes(index), std::max(limit_bytes, 16 * kMostBytes)));
 }
 
 BlockPools::~BlockPools() = default;
@@ -69,9 +70,13 @@ BlockPools::SizeClass& BlockPools::class_of(const Retired& block) const noexcept
   return *classes_[class_index(block.bytes)];
 }
 
-void BlockPools::free_unpublished(Retired& block) noexcept { class_of(block).pool().free(&block); }
+void BlockPools::free_unpublished(Retired& block) noexcept {
+  class_of(block).pool().free(&block);
+}
 
-void BlockPools::give_back(Retired& block, Returns& returns) noexcept { class_of(block).reclaim(block, returns); }
+void BlockPools::give_back(Retired& block, Returns& returns) noexcept {
+  class_of(block).reclaim(block, returns);
+}
 
 uint64_t BlockPools::blocks_in_use() const noexcept {
   uint64_t blocks = 0;

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
-// Small blocks that workers read under RCU (FIB nodes, neighbour tables, address lists, demux chunks), by size class.
+// Small blocks that workers read under RCU (FIB nodes, neighbour tables, address lists, demux chunks), by
+// size class.
 //
-// Every block begins with its Retired header. Life: allocate() and fill it, publish a pointer to it; later unlink it
-// and retire() it, or, when no worker ever saw it, free_unpublished() it. Blocks that only a retired object
-// pointed to are given back from that object's dismantle() with give_back(), without a second grace period.
+// Every block begins with its Retired header. Life: allocate() and fill it, publish a pointer to it; later
+// unlink it and retire() it, or, when no worker ever saw it, free_unpublished() it. Blocks that only a
+// retired object pointed to are given back from that object's dismantle() with give_back(), without a second
+// grace period.
 //
 // There is one BlockPools for the process. allocate(), retire() and free_unpublished(): control thread;
-// give_back(): teardown worker. Size classes are powers of two and one and a half times those, 48 B .. 1 MiB: at
-// most a third is wasted.
+// give_back(): teardown worker. Size classes are powers of two and one and a half times those, 48 B .. 1 MiB:
+// at most a third is wasted.
 
 #include <array>
 #include <cstddef>

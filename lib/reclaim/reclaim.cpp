@@ -55,7 +55,9 @@ Reclaim::Reclaim(TeardownConfig config)
 
 Reclaim::~Reclaim() = default;
 
-Status Reclaim::start() { return teardown_->start(); }
+Status Reclaim::start() {
+  return teardown_->start();
+}
 
 bool Reclaim::stop(uint64_t timeout_ns) {
   const Deadline deadline = Deadline::after_ns(timeout_ns);
@@ -66,7 +68,8 @@ bool Reclaim::stop(uint64_t timeout_ns) {
     if (deadline.over()) break;
   }
   const bool clean = backlog_.objects == 0;
-  if (!clean) log(LogLevel::warning, "reclaim", "{} objects are still referenced at the end", backlog_.objects);
+  if (!clean)
+    log(LogLevel::warning, "reclaim", "{} objects are still referenced at the end", backlog_.objects);
   teardown_->stop();
   return clean;
 }
@@ -82,7 +85,9 @@ void Reclaim::submit(RetireList& list) noexcept {
   teardown_->push(list.head_, list.tail_);
 }
 
-int Reclaim::completion_fd() const noexcept { return teardown_->completion_fd(); }
+int Reclaim::completion_fd() const noexcept {
+  return teardown_->completion_fd();
+}
 
 bool Reclaim::collect(const Deadline& deadline) {
   teardown_->clear_completion();
@@ -128,8 +133,7 @@ void Reclaim::finish_chunk(const FinishedChunk& chunk) {
        first != open_batches_.end() && first->first == complete_below_ && first->second.total != 0 &&
        first->second.taken_back == first->second.total;
        first = open_batches_.begin()) {
-    for (const uint32_t passed : first->second.barriers)
-      std::erase(barriers_open_, passed);
+    for (const uint32_t passed : first->second.barriers) std::erase(barriers_open_, passed);
     open_batches_.erase(first);
     ++complete_below_;
   }

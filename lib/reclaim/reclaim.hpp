@@ -12,12 +12,13 @@
 //   collect()  control thread; sliced by a deadline.
 //   A batch gets exactly one grace period, whatever it holds; grace periods are at least 100 us apart and one
 //   thread alone asks for them (three updaters at once made them take up to 13 ms).
-//   An object that is still referenced leaves its batch for the waiting list: one more grace period first, then
-//   a look every 1, 2, 4 .. 250 ms. It holds nobody up; after ten seconds a warning names it and its holders.
+//   An object that is still referenced leaves its batch for the waiting list: one more grace period first,
+//   then a look every 1, 2, 4 .. 250 ms. It holds nobody up; after ten seconds a warning names it and its
+//   holders.
 //
-// Two designs were weighed for the queue: blocks of pointers (no link in the objects, but retire could fail for
-// want of a block) and liburcu's wait-free queue through the objects (16 bytes each, cannot fail). The second
-// has less to explain.
+// Two designs were weighed for the queue: blocks of pointers (no link in the objects, but retire could fail
+// for want of a block) and liburcu's wait-free queue through the objects (16 bytes each, cannot fail). The
+// second has less to explain.
 
 #include <array>
 #include <cstdint>
@@ -40,7 +41,7 @@ struct TeardownConfig {
   uint64_t low_objects = 1'000'000;
   uint64_t high_bytes = uint64_t{2} << 30;
   uint64_t low_bytes = uint64_t{1} << 30;
-  bool block = true;  // policy: block | fail
+  bool block = true;      // policy: block | fail
   std::vector<int> cpus;  // where these threads run: every CPU that is no worker's; empty: anywhere
 };
 
@@ -108,8 +109,8 @@ class Reclaim {
   bool under_low_mark() const noexcept;
   const TeardownConfig& config() const noexcept { return config_; }
 
-  // The user's rcu_barrier: barrier() returns a number; barrier_passed(number) is true once everything submitted
-  // before it has been taken back. Control thread.
+  // The user's rcu_barrier: barrier() returns a number; barrier_passed(number) is true once everything
+  // submitted before it has been taken back. Control thread.
   uint32_t barrier();
   bool barrier_passed(uint32_t number) const noexcept;
 

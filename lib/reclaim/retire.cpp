@@ -29,22 +29,34 @@ RetiredKind::RetiredKind(std::string_view name) : name_(name) {
   id_ = static_cast<RetiredKindId>(free - kinds.begin());
 }
 
-RetiredKind::~RetiredKind() { kinds[id_] = nullptr; }
+RetiredKind::~RetiredKind() {
+  kinds[id_] = nullptr;
+}
 
-bool RetiredKind::drained(const Retired&) const { return true; }
+bool RetiredKind::drained(const Retired&) const {
+  return true;
+}
 
-std::string RetiredKind::describe(const Retired&) const { return std::string(name_); }
+std::string RetiredKind::describe(const Retired&) const {
+  return std::string(name_);
+}
 
-std::vector<Holder> RetiredKind::holders(const Retired&) const { return {}; }
+std::vector<Holder> RetiredKind::holders(const Retired&) const {
+  return {};
+}
 
 const RetiredKind& RetiredKind::of(RetiredKindId id) noexcept {
   MAYFLY_CHECK(id < kMostKinds && kinds[id] != nullptr, "a retired object of an unknown kind");
   return *kinds[id];
 }
 
-RetireList::RetireList() noexcept { __cds_wfcq_init(&head_, &tail_); }
+RetireList::RetireList() noexcept {
+  __cds_wfcq_init(&head_, &tail_);
+}
 
-RetireList::~RetireList() { MAYFLY_CHECK(objects_ == 0, "a request ended without submitting what it retired"); }
+RetireList::~RetireList() {
+  MAYFLY_CHECK(objects_ == 0, "a request ended without submitting what it retired");
+}
 
 void RetireList::retire(Retired& object) noexcept {
   cds_wfcq_node_init(&object.link);

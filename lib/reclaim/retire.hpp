@@ -2,8 +2,8 @@
 #pragma once
 // What can be retired, and the local queue a request gathers it on.
 //
-// An object that workers could reach starts with a Retired: a link of liburcu's wait-free queue, its kind, and the
-// bytes it accounts for. Its life:
+// An object that workers could reach starts with a Retired: a link of liburcu's wait-free queue, its kind,
+// and the bytes it accounts for. Its life:
 //
 //   live -> unlinked -> retire (RetireList) -> submit (Reclaim) -> one grace period for the batch
 //        -> dismantle and drain (teardown worker) -> take_back (control thread)
@@ -24,7 +24,7 @@ using RetiredKindId = uint16_t;
 
 struct Retired {
   cds_wfcq_node link;
-  uint32_t bytes;      // what it accounts for in the backlog, its contents included
+  uint32_t bytes;  // what it accounts for in the backlog, its contents included
   RetiredKindId kind;
   uint16_t reserved;
 };

@@ -25,8 +25,8 @@ constexpr uint64_t kStuckNs = 10 * kNsPerSecond;
 std::string name_holders(const std::vector<Holder>& holders) {
   std::string text;
   for (const Holder& holder : holders)
-    text += fmt::format("{}worker {} holds {} ({})", text.empty() ? "" : ", ", holder.worker, holder.references,
-                        holder.what);
+    text += fmt::format("{}worker {} holds {} ({})", text.empty() ? "" : ", ", holder.worker,
+                        holder.references, holder.what);
   return text.empty() ? "no holder known" : text;
 }
 
@@ -67,8 +67,8 @@ void Reclaim::Teardown::stop() {
 }
 
 void Reclaim::Teardown::push(__cds_wfcq_head& head, cds_wfcq_tail& tail) noexcept {
-  __cds_wfcq_splice_blocking(__cds_wfcq_head_cast(&retired_head_), &retired_tail_, __cds_wfcq_head_cast(&head),
-                             &tail);
+  __cds_wfcq_splice_blocking(__cds_wfcq_head_cast(&retired_head_), &retired_tail_,
+                             __cds_wfcq_head_cast(&head), &tail);
   sem_post(&work_);
 }
 
@@ -174,7 +174,8 @@ void Reclaim::Teardown::apply_priority(bool& boosted) {
   setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), wanted ? 0 : config_.nice);
 }
 
-void Reclaim::Teardown::work_on_chunk(std::unique_lock<std::mutex>& lock, const std::shared_ptr<Batch>& front) {
+void Reclaim::Teardown::work_on_chunk(std::unique_lock<std::mutex>& lock,
+                                      const std::shared_ptr<Batch>& front) {
   const std::shared_ptr<Batch> batch = front;
   Retired* objects[kChunkObjects];
   uint32_t count = 0;
@@ -240,7 +241,8 @@ uint64_t Reclaim::Teardown::next_due_ns() const noexcept {
   uint64_t due = UINT64_MAX;
   // One that still waits for its grace period is woken by the grace thread.
   for (const Waiting& waiting : waiting_)
-    if (grace_completed_.load(std::memory_order_acquire) >= waiting.after_grace) due = std::min(due, waiting.due_ns);
+    if (grace_completed_.load(std::memory_order_acquire) >= waiting.after_grace)
+      due = std::min(due, waiting.due_ns);
   return due;
 }
 
@@ -284,8 +286,8 @@ void Reclaim::Teardown::warn_if_stuck(Waiting& waiting, uint64_t now_ns) {
 
 void Reclaim::Teardown::post(std::unique_ptr<FinishedChunk> chunk) {
   cds_wfcq_node_init(&chunk->link);
-  const bool others = cds_wfcq_enqueue(__cds_wfcq_head_cast(&finished_head_), &finished_tail_,
-                                       &chunk.release()->link);
+  const bool others =
+      cds_wfcq_enqueue(__cds_wfcq_head_cast(&finished_head_), &finished_tail_, &chunk.release()->link);
   if (others) return;
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = write(completion_fd_, &one, sizeof one);
@@ -311,7 +313,8 @@ void Reclaim::Teardown::describe(ReclaimStatistics& statistics) const {
     if (statistics.waiting.size() == 16) break;
     const RetiredKind& kind = RetiredKind::of(waiting.object->kind);
     statistics.waiting.push_back({kind.describe(*waiting.object), now - waiting.since_ns,
-                                  waiting.due_ns > now ? waiting.due_ns - now : 0, kind.holders(*waiting.object)});
+                                  waiting.due_ns > now ? waiting.due_ns - now : 0,
+                                  kind.holders(*waiting.object)});
   }
 }
 

@@ -2,9 +2,9 @@
 #pragma once
 // The threads behind Reclaim: one grace thread and the teardown workers. Internal to lib/reclaim.
 //
-// The control thread reaches them through two wait-free queues only (retired objects in, finished chunks out); the
-// mutex here is between the grace thread and the teardown workers, and control takes it with try_lock alone,
-// for statistics.
+// The control thread reaches them through two wait-free queues only (retired objects in, finished chunks
+// out); the mutex here is between the grace thread and the teardown workers, and control takes it with
+// try_lock alone, for statistics.
 
 #include <semaphore.h>
 
@@ -23,8 +23,8 @@ namespace mayfly {
 struct FinishedChunk {
   cds_wfcq_node link;
   uint64_t batch = 0;
-  uint64_t nodes = 0;        // drained objects, barriers included
-  uint64_t objects = 0;      // without barriers
+  uint64_t nodes = 0;    // drained objects, barriers included
+  uint64_t objects = 0;  // without barriers
   uint64_t bytes = 0;
   uint64_t batch_nodes = 0;  // how many the batch held in all, in the chunk that emptied it; otherwise 0
   Returns returns;

@@ -14,7 +14,8 @@ void DropTable::add(uint64_t interface_id, uint32_t ifindex, DropReason reason, 
   for (Entry* entry = window; entry != window + kWindow; ++entry) {
     const uint64_t present = entry->key.load(std::memory_order_relaxed);
     if (present == key) {
-      entry->packets.store(entry->packets.load(std::memory_order_relaxed) + packets, std::memory_order_release);
+      entry->packets.store(entry->packets.load(std::memory_order_relaxed) + packets,
+                           std::memory_order_release);
       return;
     }
     if (present == 0) {

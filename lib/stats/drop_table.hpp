@@ -2,12 +2,13 @@
 #pragma once
 // Which interface lost how many packets for which reason, in bounded memory.
 //
-// One table a worker, written by it alone: open addressing over eight neighbouring entries keyed by (interface id,
-// reason). Ids are never reused, so a dead interface's entries need no clean-up. When all eight are taken the
-// smallest is replaced: the split by reason is then incomplete for that interface (shown as "other"), while its
-// rx_dropped / tx_dropped and the totals by reason stay exact.
+// One table a worker, written by it alone: open addressing over eight neighbouring entries keyed by
+// (interface id, reason). Ids are never reused, so a dead interface's entries need no clean-up. When all
+// eight are taken the smallest is replaced: the split by reason is then incomplete for that interface (shown
+// as "other"), while its rx_dropped / tx_dropped and the totals by reason stay exact.
 //
-// add(): worker, two cache lines at most. for_each(): any thread; sees single entries change, never torn ones.
+// add(): worker, two cache lines at most. for_each(): any thread; sees single entries change, never torn
+// ones.
 
 #include <array>
 #include <atomic>

@@ -12,7 +12,9 @@ constexpr int kReadTries = 1000;
 
 }  // namespace
 
-uint64_t Totals::dropped() const noexcept { return std::accumulate(drops.begin(), drops.end(), uint64_t{0}); }
+uint64_t Totals::dropped() const noexcept {
+  return std::accumulate(drops.begin(), drops.end(), uint64_t{0});
+}
 
 int64_t Totals::difference() const noexcept {
   return static_cast<int64_t>(rx + originated) - static_cast<int64_t>(tx + dropped() + punted + parked);

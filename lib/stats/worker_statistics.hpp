@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
-// What a worker counts: per interface, in all, and references. Written by that worker alone with plain stores (no
-// read-modify-write, no shared line), summed only by readers.
+// What a worker counts: per interface, in all, and references. Written by that worker alone with plain stores
+// (no read-modify-write, no shared line), summed only by readers.
 //
-// The balance rx + originated = tx + drops + punted + parked holds exactly at the end of every loop: a worker counts
-// in a struct of its own and publishes the whole of it once per loop, so that a reader on another thread takes a
-// consistent copy without ever stopping the worker.
+// The balance rx + originated = tx + drops + punted + parked holds exactly at the end of every loop: a worker
+// counts in a struct of its own and publishes the whole of it once per loop, so that a reader on another
+// thread takes a consistent copy without ever stopping the worker.
 
 #include <array>
 #include <atomic>
@@ -60,8 +60,8 @@ class alignas(64) PublishedTotals {
  public:
   // Worker, at the end of a loop. About a store a word.
   void publish(const Totals& totals) noexcept;
-  // Any other thread. False when the writer was caught in the middle a thousand times (preempted there): the copy
-  // may then mix two loops.
+  // Any other thread. False when the writer was caught in the middle a thousand times (preempted there): the
+  // copy may then mix two loops.
   bool read(Totals* copy) const noexcept;
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The control socket: one datagram of any bytes to a connection of either family. The first byte chooses the family. The
-// daemon's tables must stay consistent: every listed interface is found by its name, and after deleting all of them
-// everything is back in its pool.
+// The control socket: one datagram of any bytes to a connection of either family. The first byte chooses the
+// family. The daemon's tables must stay consistent: every listed interface is found by its name, and after
+// deleting all of them everything is back in its pool.
 
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +27,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   InterfaceTable& table = world->interfaces();
   uint32_t seen = 0;
   for (uint32_t at = table.next(1); at != kNoInterface; at = table.next(at + 1), ++seen) {
-    MAYFLY_CHECK(table.find(&world->dataplane().default_netns, table.record(at).name) == at, "a name leads elsewhere");
+    MAYFLY_CHECK(table.find(&world->dataplane().default_netns, table.record(at).name) == at,
+                 "a name leads elsewhere");
     MAYFLY_CHECK(table.state(at) == InterfaceState::live, "an interface stayed marked");
   }
   MAYFLY_CHECK(seen == table.live(), "the number of interfaces is wrong");

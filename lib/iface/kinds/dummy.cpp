@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Kind dummy: no device behind it. What is sent to it is counted and gone; its addresses are the daemon's own.
+// Kind dummy: no device behind it. What is sent to it is counted and gone; its addresses are the daemon's
+// own.
 #include <random>
 
 #include "iface/interface_kind.hpp"

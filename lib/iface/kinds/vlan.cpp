@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Kind vlan: the frames of a port that carry one tag, or an outer and an inner one (QinQ). The parent is the port,
-// with `inner` for two tags, or a one-tag VLAN of the port, whose child then has two.
+// Kind vlan: the frames of a port that carry one tag, or an outer and an inner one (QinQ). The parent is the
+// port, with `inner` for two tags, or a one-tag VLAN of the port, whose child then has two.
 #include <algorithm>
 
 #include "iface/interface_kind.hpp"
@@ -24,7 +24,8 @@ TagKey key_of(const Interface& interface) {
 }
 
 std::string describe_key(const TagKey& key) {
-  return key.inner == 0 ? fmt::format("vlan id {}", key.outer) : fmt::format("vlan id {} inner {}", key.outer, key.inner);
+  return key.inner == 0 ? fmt::format("vlan id {}", key.outer)
+                        : fmt::format("vlan id {} inner {}", key.outer, key.inner);
 }
 
 void write_tag(uint8_t* at, uint16_t ethertype, uint16_t vid) {
@@ -48,14 +49,16 @@ class VlanKind final : public InterfaceKind {
       return fail(EINVAL, "mtu {}: accepted {}..{} (the parent's)", spec.mtu, kLeastMtu, parent_mtu);
     VlanDemux& demux = table.port_demux(parent.port).vlans;
     if (const uint32_t owner = demux.find(*key); owner != kNoInterface)
-      return fail(EEXIST, "{} on {} belongs to interface '{}'", describe_key(*key), table.record(spec.parent).name,
-                  table.record(owner).name);
+      return fail(EEXIST, "{} on {} belongs to interface '{}'", describe_key(*key),
+                  table.record(spec.parent).name, table.record(owner).name);
     if (auto inserted = demux.insert(*key, interface.ifindex, table.blocks()); !inserted) return inserted;
     interface.port = parent.port;
     interface.tag_bytes = key->inner == 0 ? 4 : 8;
-    write_tag(interface.tags, key->protocol == TagProtocol::s_tag ? kSTagEthertype : kCTagEthertype, key->outer);
+    write_tag(interface.tags, key->protocol == TagProtocol::s_tag ? kSTagEthertype : kCTagEthertype,
+              key->outer);
     write_tag(interface.tags + 4, kCTagEthertype, key->inner);
-    interface.mac.store(spec.mac.value_or(parent.mac.load(std::memory_order_relaxed)), std::memory_order_relaxed);
+    interface.mac.store(spec.mac.value_or(parent.mac.load(std::memory_order_relaxed)),
+                        std::memory_order_relaxed);
     interface.mtu.store(spec.mtu != 0 ? spec.mtu : parent_mtu, std::memory_order_relaxed);
     record.mtu_limit = parent_mtu;
     return {};
@@ -82,10 +85,12 @@ class VlanKind final : public InterfaceKind {
  private:
   static Result<TagKey> key_for(const InterfaceSpec& spec, const Interface& parent) {
     if (!spec.values.has(kId)) return fail(EINVAL, "vlan id: missing, accepted 1..4094");
-    if (parent.port == kNoPort) return fail(EOPNOTSUPP, "a vlan's parent must be a port or a vlan with one tag");
+    if (parent.port == kNoPort)
+      return fail(EOPNOTSUPP, "a vlan's parent must be a port or a vlan with one tag");
     const uint16_t protocol = spec.values.has(kProtocol) ? spec.values.value[kProtocol] : kCTagEthertype;
     if (protocol != kCTagEthertype && protocol != kSTagEthertype)
-      return fail(EPROTONOSUPPORT, "vlan protocol {:#06x}: accepted 802.1Q (0x8100), 802.1ad (0x88a8)", protocol);
+      return fail(EPROTONOSUPPORT, "vlan protocol {:#06x}: accepted 802.1Q (0x8100), 802.1ad (0x88a8)",
+                  protocol);
     TagKey key;
     if (parent.tag_bytes == 0) {
       key.protocol = protocol == kSTagEthertype ? TagProtocol::s_tag : TagProtocol::c_tag;
@@ -93,9 +98,11 @@ class VlanKind final : public InterfaceKind {
       key.inner = spec.values.has(kInner) ? spec.values.value[kInner] : 0;
       return key;
     }
-    if (parent.tag_bytes == 8) return fail(EOPNOTSUPP, "the parent has two tags already: at most two are supported");
+    if (parent.tag_bytes == 8)
+      return fail(EOPNOTSUPP, "the parent has two tags already: at most two are supported");
     if (spec.values.has(kInner))
-      return fail(EINVAL, "vlan inner {}: the parent is a vlan, so id is the inner tag", spec.values.value[kInner]);
+      return fail(EINVAL, "vlan inner {}: the parent is a vlan, so id is the inner tag",
+                  spec.values.value[kInner]);
     if (protocol != kCTagEthertype)
       return fail(EPROTONOSUPPORT, "vlan protocol 802.1ad: the inner tag of a vlan on a vlan is 802.1Q");
     key.protocol = parent.outer_protocol() == kSTagEthertype ? TagProtocol::s_tag : TagProtocol::c_tag;

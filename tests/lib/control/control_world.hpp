@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
-// Everything behind the control socket in one process without the EAL: tables, teardown and a Connection on a socket
-// pair, for tests and fuzzing of messages. No worker runs and no device exists; one port interface is made by hand.
+// Everything behind the control socket in one process without the EAL: tables, teardown and a Connection on a
+// socket pair, for tests and fuzzing of messages. No worker runs and no device exists; one port interface is
+// made by hand.
 
 #include <linux/genetlink.h>
 #include <linux/netlink.h>
@@ -29,7 +30,8 @@ class ControlWorld {
     netns_ = std::make_unique<Netns>("default", blocks_, routes_);
     addressing_ = std::make_unique<Addressing>(*interfaces_, neighbours_, blocks_);
     // The port thread is never started: no device is asked for.
-    port_thread_ = std::make_unique<PortThread>(*reinterpret_cast<rte_mempool*>(mempool_.data()), std::vector<int>{});
+    port_thread_ =
+        std::make_unique<PortThread>(*reinterpret_cast<rte_mempool*>(mempool_.data()), std::vector<int>{});
     ports_ = std::move(*PortTable::create(*port_thread_, *interfaces_, netns_.get()));
     dataplane_.reset(new Dataplane{.blocks = blocks_,
                                    .reclaim = reclaim_,

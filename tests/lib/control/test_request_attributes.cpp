@@ -22,7 +22,8 @@ class RequestAttributesTest : public ::testing::Test {
  protected:
   RequestAttributesTest() : message_(mnl_nlmsg_put_header(buffer_)) {}
   std::span<const std::byte> bytes() const {
-    return {reinterpret_cast<const std::byte*>(buffer_) + NLMSG_HDRLEN, message_->nlmsg_len - size_t{NLMSG_HDRLEN}};
+    return {reinterpret_cast<const std::byte*>(buffer_) + NLMSG_HDRLEN,
+            message_->nlmsg_len - size_t{NLMSG_HDRLEN}};
   }
   std::string refusal() const {
     auto parsed = RequestAttributes::parse(bytes(), kSpecs);

@@ -13,7 +13,9 @@ namespace {
 
 using Key = std::tuple<TagProtocol, uint16_t, uint16_t>;
 
-TagKey tag_key(const Key& key) { return {std::get<0>(key), std::get<1>(key), std::get<2>(key)}; }
+TagKey tag_key(const Key& key) {
+  return {std::get<0>(key), std::get<1>(key), std::get<2>(key)};
+}
 
 TEST(VlanDemux, AgreesWithAMapAndGivesAllBlocksBack) {
   std::mt19937_64 random = testing::seeded_random();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "fuzz_packet.hpp"
 
+#include <gtest/gtest.h>
 #include <rte_mempool.h>
 
 #include <algorithm>
@@ -17,6 +18,8 @@ constexpr size_t kMostBytes = 1'900;
 // it.
 struct Router {
   Router() {
+    // Every check of the World counts, though no test runs.
+    GTEST_FLAG_SET(break_on_failure, true);
     for (const uint32_t ifindex : {world.add_vlan(0, 1), world.add_vlan(0, 1, 0, 0x88a8),
                                    world.add_vlan(0, 1, 1), world.add_vlan(1, 1, 1, 0x88a8)})
       world.set_address(ifindex, fmt::format("10.{}.0.1/24", ifindex).c_str());

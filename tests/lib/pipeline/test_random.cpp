@@ -159,6 +159,7 @@ class RandomNetwork {
     const auto waiting = model_.waiting();
     if (waiting.empty()) return;
     const auto [ifindex, address] = any(waiting);
+    if (address >= ip("224.0.0.0")) return;  // class E can wait, but control has no such neighbours
     for (ModelInterface& interface : model_.interfaces)
       if (interface.ifindex == ifindex) {
         if (!interface.up ||

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <random>
 #include <cstring>
+#include <random>
 #include <thread>
 
 #include "../base/seed.hpp"
@@ -252,8 +252,8 @@ TEST(BacklogMarks, AdmissionCountsTheRequest) {
   EXPECT_TRUE(reclaim.admits(51));
 }
 
-// Readers follow published pointers to blocks and check what they see, while control replaces and retires them: a
-// block that is freed or reused too early shows a wrong stamp (and an AddressSanitizer report).
+// Readers follow published pointers to blocks and check what they see, while control replaces and retires
+// them: a block that is freed or reused too early shows a wrong stamp (and an AddressSanitizer report).
 TEST(ReclaimTorture, ReadersNeverSeeAFreedBlock) {
   struct Block {
     Retired retired;
