@@ -147,8 +147,11 @@ void InterfaceTable::initialise(uint32_t ifindex, const InterfaceSpec& spec) noe
   record.admin_up = spec.up;
   for (uint32_t worker = 0; worker < workers(); ++worker) {
     new (&counters_[worker][ifindex]) InterfaceCounters{};
-    MAYFLY_DEBUG_CHECK(references_[worker][ifindex].load(std::memory_order_relaxed) == 0,
+    References& references = references_[worker][ifindex];
+    MAYFLY_DEBUG_CHECK(references.load(std::memory_order_relaxed) == 0,
                        "a number was given out while a worker still refers to its last owner");
+    // Touched here, so that the worker's first hold() meets no page fault.
+    references.store(0, std::memory_order_relaxed);
   }
 }
 

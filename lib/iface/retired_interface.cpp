@@ -38,7 +38,8 @@ bool RetiredInterfaces::drained(const Retired& object) const {
 
 void RetiredInterfaces::reclaim(Retired& object, Returns& returns) const {
   const uint32_t ifindex = ifindex_of(object);
-  poison_memory(&table_->interface(ifindex), sizeof(Interface));
+  // The flags stay 0: a message that still names the number finds nobody there.
+  poison_memory(&table_->interface(ifindex).id, sizeof(Interface) - offsetof(Interface, id));
   poison_memory(&table_->record(ifindex), sizeof(InterfaceRecord));
   returns.add(*table_, ifindex);
 }

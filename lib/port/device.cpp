@@ -217,7 +217,7 @@ void Device::settle_mac() {
   if (rte_is_zero_ether_addr(&address) || rte_is_multicast_ether_addr(&address)) {
     rte_eth_random_addr(address.addr_bytes);
     rte_eth_dev_default_mac_addr_set(info_.port, &address);
-    info_.notes.push_back("the device has no MAC address: a random one was given");
+    info_.notes.emplace_back("the device has no MAC address: a random one was given");
   }
   info_.mac = load_mac(address.addr_bytes);
 }
@@ -253,13 +253,13 @@ void Device::describe(const rte_eth_dev_info& offered) {
         info_.notes.push_back(fmt::format("{}: {} became {}, which the device accepts", what, wanted, got));
   }
   if (info_.rx_queues > 1 && !info_.rss && !ring_)
-    info_.notes.push_back("the device has no RSS: its driver alone decides which queue gets a packet");
+    info_.notes.emplace_back("the device has no RSS: its driver alone decides which queue gets a packet");
   warn_about_frames();
 }
 
 void Device::warn_about_frames() {
   if (is_packet_socket())
-    info_.warnings.push_back(
+    info_.warnings.emplace_back(
         "net_af_packet delivers an 802.1ad outer tag as 802.1Q: use net_pcap or net_af_xdp where 802.1ad "
         "matters");
   if (kernel_ && !kernel_->up)
