@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The packet path: one frame of any bytes through a whole worker between ring devices. No packet may be lost count of
-// and no mbuf may leak.
+// The packet path: one frame of any bytes through a whole worker between ring devices. No packet may be lost
+// count of and no mbuf may leak.
 
 #include <cstddef>
 #include <cstdint>
