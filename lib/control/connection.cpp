@@ -114,7 +114,11 @@ bool Connection::run(const Deadline& deadline) {
     if (operation_ != nullptr) {
       if (!closed_ && writer_.over_high_water()) break;
       const Operation::Progress progress = operation_->step(deadline);
-      if (progress == Operation::Progress::done) operation_ = nullptr;
+      if (progress == Operation::Progress::done) {
+        operation_ = nullptr;
+        // It was the last of its datagram: what came before it there has waited for this.
+        if (datagram_bytes_ == 0) finish_datagram();
+      }
       more = progress == Operation::Progress::more;
       if (progress == Operation::Progress::waiting) break;
     }
