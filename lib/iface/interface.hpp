@@ -36,6 +36,12 @@ struct alignas(128) Interface {
   // Line 0: all that most packets need.
   static constexpr uint32_t kLive = 1;  // exists for workers; a slot without it is nobody's
   static constexpr uint32_t kUp = 2;    // admin up, and so is a VLAN it is stacked on
+  // Settings: InterfaceTable::set_flag.
+  static constexpr uint32_t kRpFilterStrict = 1 << 8;  // a source must be routed back to where it came from
+  static constexpr uint32_t kProxyArp = 1 << 9;        // answers ARP for what is routed elsewhere
+  static constexpr uint32_t kProxyNd = 1 << 10;        // the same for neighbour solicitations
+  static constexpr uint32_t kNoLinkLocal = 1 << 11;    // has no link-local address of its own accord
+  static constexpr uint32_t kSettings = kRpFilterStrict | kProxyArp | kProxyNd | kNoLinkLocal;
 
   std::atomic<uint32_t> flags;
   uint32_t ifindex;
@@ -50,8 +56,10 @@ struct alignas(128) Interface {
   RcuPointer<NeighbourTable> neighbours;
   RcuPointer<AddressList> addresses;
 
-  // Line 1: reserved for what polices and encapsulates.
-  alignas(64) std::byte line1[64];
+  // Line 1: what few packets need.
+  alignas(64) std::atomic<uint32_t> peer;  // veth: the other end's ifindex; 0: none, or it is being deleted
+  std::atomic<uint32_t> unnumbered;        // the interface whose addresses it uses as its own; 0: none
+  std::byte reserved[56];
 
   bool live_and_up() const noexcept {
     return (flags.load(std::memory_order_acquire) & (kLive | kUp)) == (kLive | kUp);
@@ -62,7 +70,7 @@ struct alignas(128) Interface {
   uint16_t outer_protocol() const noexcept { return static_cast<uint16_t>(tags[0] << 8 | tags[1]); }
 };
 static_assert(sizeof(Interface) == 128);
-static_assert(offsetof(Interface, line1) == 64);
+static_assert(offsetof(Interface, peer) == 64);
 
 enum class InterfaceState : uint8_t {
   free,

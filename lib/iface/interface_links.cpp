@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The lists an interface is in (its group's, its parent's), and what follows from its parent's state.
+#include "base/check.hpp"
 #include "iface/interface_table.hpp"
 
 namespace mayfly {
@@ -84,7 +85,16 @@ void InterfaceTable::update_up_flag(uint32_t ifindex) noexcept {
   bool up = record.admin_up;
   if (record.parent != kNoInterface && interfaces_[record.parent].kind != kPortKind)
     up = up && (interfaces_[record.parent].flags.load(std::memory_order_relaxed) & Interface::kUp) != 0;
-  interfaces_[ifindex].flags.store(Interface::kLive | (up ? Interface::kUp : 0), std::memory_order_release);
+  std::atomic<uint32_t>& flags = interfaces_[ifindex].flags;
+  const uint32_t settings = flags.load(std::memory_order_relaxed) & Interface::kSettings;
+  flags.store(settings | Interface::kLive | (up ? Interface::kUp : 0), std::memory_order_release);
+}
+
+void InterfaceTable::set_flag(uint32_t ifindex, uint32_t setting, bool on) noexcept {
+  MAYFLY_DEBUG_CHECK((setting & ~Interface::kSettings) == 0, "not a setting");
+  std::atomic<uint32_t>& flags = interfaces_[ifindex].flags;
+  const uint32_t now = flags.load(std::memory_order_relaxed);
+  flags.store(on ? now | setting : now & ~setting, std::memory_order_release);
 }
 
 bool InterfaceTable::oper_up(uint32_t ifindex) const noexcept {

@@ -159,7 +159,6 @@ void InterfaceTable::commit(uint32_t ifindex) noexcept {
   states_[ifindex] = InterfaceState::live;
   ++live_;
   ++changes_;
-  interfaces_[ifindex].flags.store(Interface::kLive, std::memory_order_release);
   update_up_flag(ifindex);
 }
 

@@ -99,6 +99,8 @@ class InterfaceTable final : public Returnable {
   Status set_mac(uint32_t ifindex, Mac mac);
   // Walks the VLANs stacked on a VLAN (at most 4094), never those of a port.
   void set_admin_up(uint32_t ifindex, bool up) noexcept;
+  // One of Interface::kSettings; before commit, too.
+  void set_flag(uint32_t ifindex, uint32_t setting, bool on) noexcept;
   // Admin up, and every interface it is stacked on too.
   bool oper_up(uint32_t ifindex) const noexcept;
 
