@@ -56,7 +56,7 @@ class Daemon {
   std::unique_ptr<Neighbours> neighbours_;
   std::unique_ptr<InterfaceTable> interfaces_;
   std::unique_ptr<RouteTable> routes_;
-  std::unique_ptr<Netns> netns_;
+  std::unique_ptr<NetnsTable> netnses_;
   std::unique_ptr<Addressing> addressing_;
   std::unique_ptr<Reclaim> reclaim_;
   std::unique_ptr<PortThread> port_thread_;

@@ -68,6 +68,7 @@ class RouteDump final : public Operation {
     return Progress::more;
   }
 
+  bool ends_with_netns() const override { return true; }
   bool cancel() override { return true; }
 
  private:
@@ -89,7 +90,7 @@ HandlerResult get_route(Connection& connection, const Request& request, const Re
   const Ipv4 destination = ntohl(*address);
   // The control thread's own view of what workers see: no change is pending here, requests commit at their
   // end.
-  connection.dataplane().commit(connection.netns(), connection.retired());
+  connection.dataplane().commit(connection.retired());
   const RouteValue* value = connection.netns().fib.lookup_edit(destination);
   if (value == nullptr) return fail(ENETUNREACH, "no route to {}", format_ipv4(destination));
   Route route;

@@ -99,6 +99,22 @@ bool RouteMatch::matches(const Route& route) const noexcept {
          (prefsrc == 0 || prefsrc == route.prefsrc);
 }
 
+void RouteTable::commit(RetireList& retired) noexcept {
+  for (Rib* rib = std::exchange(edited_, nullptr); rib != nullptr;
+       rib = std::exchange(rib->next_edited_, nullptr)) {
+    rib->edited_ = false;
+    rib->fib_.commit(retired);
+  }
+}
+
+Fib& Rib::edit_fib() noexcept {
+  if (!edited_) {
+    edited_ = true;
+    next_edited_ = std::exchange(table_.edited_, this);
+  }
+  return fib_;
+}
+
 Rib::Rib(RouteTable& table, Fib& fib) noexcept : table_(table), fib_(fib), number_(++table.ribs_) {}
 
 Rib::~Rib() {
@@ -191,7 +207,7 @@ Status Rib::insert(const Route& route, Link first, Link before, uint32_t* oif_ro
     return fail(ENOBUFS, "route {}: all {} routes of the daemon's limit are in use",
                 format_prefix(route.prefix()), table_.limit_);
   if (before == 0)
-    if (Status set = fib_.set(route.prefix(), value_of(route)); !set) {
+    if (Status set = edit_fib().set(route.prefix(), value_of(route)); !set) {
       table_.pool_.free(memory);
       return set;
     }
@@ -211,7 +227,7 @@ Status Rib::insert(const Route& route, Link first, Link before, uint32_t* oif_ro
 
 Status Rib::replace(Entry& entry, const Route& route, uint32_t* oif_routes) {
   if (entry.indexed)
-    if (Status set = fib_.set(route.prefix(), value_of(route)); !set) return set;
+    if (Status set = edit_fib().set(route.prefix(), value_of(route)); !set) return set;
   leave_interface(entry);
   entry.route = route;
   join_interface(entry, oif_routes);
@@ -239,8 +255,9 @@ Status Rib::remove_entry(Link link) {
   MAYFLY_DEBUG_CHECK(entry.rib == number_, "a route was removed through the Rib of another namespace");
   if (entry.indexed) {
     const Ipv4Prefix prefix = entry.route.prefix();
-    Status edited = entry.prefix_next != 0 ? fib_.set(prefix, value_of(table_.at(entry.prefix_next).route))
-                                           : fib_.erase(prefix);
+    Status edited = entry.prefix_next != 0
+                        ? edit_fib().set(prefix, value_of(table_.at(entry.prefix_next).route))
+                        : edit_fib().erase(prefix);
     if (!edited) return edited;
   }
   for (RouteCursor* cursor = cursors_; cursor != nullptr; cursor = cursor->next_cursor_)
@@ -330,6 +347,7 @@ Result<uint32_t> Rib::interface_of_gateway(Ipv4 gateway, uint32_t oif, const uin
 }
 
 void Rib::detach() noexcept {
+  MAYFLY_CHECK(!edited_, "a namespace was retired before its last edit was committed");
   for (RouteCursor* cursor = cursors_; cursor != nullptr;) {
     RouteCursor* next = cursor->next_cursor_;
     cursor->end();

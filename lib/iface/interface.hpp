@@ -59,7 +59,8 @@ struct alignas(128) Interface {
   // Line 1: what few packets need.
   alignas(64) std::atomic<uint32_t> peer;  // veth: the other end's ifindex; 0: none, or it is being deleted
   std::atomic<uint32_t> unnumbered;        // the interface whose addresses it uses as its own; 0: none
-  std::byte reserved[56];
+  std::atomic<uint64_t> unnumbered_id;     // its id then: it may be gone (own_addresses.hpp)
+  std::byte reserved[48];
 
   bool live_and_up() const noexcept {
     return (flags.load(std::memory_order_acquire) & (kLive | kUp)) == (kLive | kUp);
@@ -95,9 +96,11 @@ struct InterfaceRecord {
   uint32_t children;
   uint32_t routes;     // head of its list in lib/fib, 0: none
   uint32_t mtu_limit;  // largest MTU its kind allows
-  uint32_t marked_by;  // the bulk delete that marked it
+  uint32_t marked_by;  // the removal or move that marked it
+  uint32_t netns_prev, netns_next;
   bool admin_up;
-  uint8_t reserved[23];
+  bool suspended;  // down for workers, while it is moved to another namespace
+  uint8_t reserved[14];
 };
 static_assert(sizeof(InterfaceRecord) == 128);
 

@@ -36,6 +36,8 @@ class Addressing {
   // Before InterfaceTable::retire: routes, timers of neighbours and counts go; its blocks are taken by
   // teardown.
   void detach(uint32_t ifindex, RetireList& retired);
+  // Before it moves to another namespace: addresses, routes and neighbours go; it uses no other's addresses.
+  void clear(uint32_t ifindex, RetireList& retired);
 
   uint64_t addresses() const noexcept { return addresses_; }
 

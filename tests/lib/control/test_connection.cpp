@@ -80,7 +80,7 @@ TEST(Connection, AChainStopsAtItsFirstRefusal) {
   datagram.remove("b", protocol::kFlagChained);
   datagram.remove("c");
   EXPECT_EQ(codes(client.exchange(datagram.bytes())), (std::vector{ENODEV, ECANCELED, ECANCELED, 0}));
-  const Netns* netns = &world.dataplane().default_netns;
+  const Netns* netns = &world.dataplane().netnses.initial();
   EXPECT_NE(world.interfaces().find(netns, "a"), kNoInterface);
   EXPECT_NE(world.interfaces().find(netns, "b"), kNoInterface);
   EXPECT_EQ(world.interfaces().find(netns, "c"), kNoInterface);
