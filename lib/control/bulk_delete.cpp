@@ -139,7 +139,7 @@ class BulkDelete final : public Operation {
     if (done || retired.objects() >= Reclaim::kSubmitEvery)
       connection_.dataplane().commit(connection_.netns(), retired);
     else
-      connection_.netns().fib.commit(retired);
+      connection_.netns().commit(retired);
     result_.changed = removal_.committed();
     return done ? finish() : Progress::more;
   }

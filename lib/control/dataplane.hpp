@@ -64,9 +64,9 @@ struct Dataplane {
 
   // The namespace of this name, nullptr when there is none.
   Netns* find_netns(std::string_view name) noexcept;
-  // Publishes what a request changed in the namespace's FIB and hands over what it retired.
+  // Publishes what a request changed in the namespace's FIBs and hands over what it retired.
   void commit(Netns& netns, RetireList& retired) noexcept {
-    netns.fib.commit(retired);
+    netns.commit(retired);
     reclaim.submit(retired);
   }
   void tell_workers(const ControlMessage& message) noexcept {

@@ -59,7 +59,8 @@ struct alignas(128) Interface {
   // Line 1: what few packets need.
   alignas(64) std::atomic<uint32_t> peer;  // veth: the other end's ifindex; 0: none, or it is being deleted
   std::atomic<uint32_t> unnumbered;        // the interface whose addresses it uses as its own; 0: none
-  std::byte reserved[56];
+  std::atomic<uint64_t> unnumbered_id;     // its id then: it may be gone (own_addresses.hpp)
+  std::byte reserved[48];
 
   bool live_and_up() const noexcept {
     return (flags.load(std::memory_order_acquire) & (kLive | kUp)) == (kLive | kUp);
