@@ -6,6 +6,7 @@
 
 #include "base/check.hpp"
 #include "base/log.hpp"
+#include "iface/own_addresses.hpp"
 
 namespace mayfly {
 namespace {
@@ -69,7 +70,7 @@ void ControlLoop::handle_worker_messages() {
       if (message.type == WorkerMessage::Type::neighbour_wanted)
         neighbour_wanted(message, retired);
       else
-        arp_seen(message, retired);
+        neighbour_seen(message, retired);
     }
   }
   dataplane_.commit(retired);
@@ -81,7 +82,7 @@ void ControlLoop::neighbour_wanted(const WorkerMessage& message, RetireList& ret
                                                         message.address, monotonic_ns(), retired);
   if (!resolution) {
     static LogLimit limit;
-    log_limited(limit, LogLevel::warning, "neighbour", "{} on {}: {}", format_ipv4(message.address),
+    log_limited(limit, LogLevel::warning, "neighbour", "{} on {}: {}", format_address(message.address),
                 dataplane_.interfaces.record(message.ifindex).name, resolution.error().text);
     return;
   }
@@ -90,12 +91,15 @@ void ControlLoop::neighbour_wanted(const WorkerMessage& message, RetireList& ret
     tell_neighbour(ControlMessage::Type::neighbour_resolved, interface, message.address);
 }
 
-void ControlLoop::arp_seen(const WorkerMessage& message, RetireList& retired) {
+void ControlLoop::neighbour_seen(const WorkerMessage& message, RetireList& retired) {
   Interface& interface = dataplane_.interfaces.interface(message.ifindex);
-  const auto learned =
-      dataplane_.neighbours.learn(interface.neighbours, message.ifindex, message.address, message.mac,
-                                  message.solicited ? NeighbourEvidence::kAnswer : NeighbourEvidence::kOther,
-                                  !message.solicited, monotonic_ns(), retired);
+  const NeighbourEvidence evidence{
+      .solicited = message.solicited,
+      .overrides = message.overrides,
+      .creates = message.creates,
+      .router = message.tells_router ? std::optional(message.router) : std::nullopt};
+  const auto learned = dataplane_.neighbours.learn(interface.neighbours, message.ifindex, message.address,
+                                                   message.mac, evidence, monotonic_ns(), retired);
   if (learned && learned->resolved)
     tell_neighbour(ControlMessage::Type::neighbour_resolved, interface, message.address);
 }
@@ -125,21 +129,20 @@ void ControlLoop::run_neighbour_timers() {
 }
 
 // Any worker can send a request: each has a queue on every port. They take turns.
-void ControlLoop::ask(const Interface& interface, Ipv4 address, Mac to) {
-  const AddressList* list = interface.addresses.own();
+void ControlLoop::ask(const Interface& interface, IpAddress address, Mac to) {
   ControlMessage message{};
-  message.type = ControlMessage::Type::send_arp_request;
+  message.type = ControlMessage::Type::ask_neighbour;
   message.ifindex = interface.ifindex;
   message.id = interface.id;
   message.address = address;
   message.mac = to;
-  message.source = list == nullptr ? 0 : list->source_for(address);
+  message.source = source_of(dataplane_.interfaces.interfaces(), interface, address);
   if (dataplane_.workers.empty()) return;
   dataplane_.workers[next_worker_].to_worker->push(message);
   next_worker_ = (next_worker_ + 1) % static_cast<uint32_t>(dataplane_.workers.size());
 }
 
-void ControlLoop::tell_neighbour(ControlMessage::Type type, const Interface& interface, Ipv4 address) {
+void ControlLoop::tell_neighbour(ControlMessage::Type type, const Interface& interface, IpAddress address) {
   ControlMessage message{};
   message.type = type;
   message.ifindex = interface.ifindex;

@@ -37,10 +37,10 @@ class ControlLoop {
 
   void handle_worker_messages();
   void neighbour_wanted(const WorkerMessage& message, RetireList& retired);
-  void arp_seen(const WorkerMessage& message, RetireList& retired);
+  void neighbour_seen(const WorkerMessage& message, RetireList& retired);
   void run_neighbour_timers();
-  void ask(const Interface& interface, Ipv4 address, Mac to);
-  void tell_neighbour(ControlMessage::Type type, const Interface& interface, Ipv4 address);
+  void ask(const Interface& interface, IpAddress address, Mac to);
+  void tell_neighbour(ControlMessage::Type type, const Interface& interface, IpAddress address);
   void run_timers();
   bool trim();
 

@@ -40,7 +40,7 @@ Status set_up(Connection& connection, uint32_t ifindex, bool up) {
     dataplane.addressing.went_down(ifindex, connection.retired());
     return {};
   }
-  if (auto routes = dataplane.addressing.came_up(ifindex); !routes) {
+  if (auto routes = dataplane.addressing.came_up(ifindex, connection.retired()); !routes) {
     dataplane.interfaces.set_admin_up(ifindex, false);
     dataplane.addressing.went_down(ifindex, connection.retired());
     return routes;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "control/message_writer.hpp"
 
+#include <arpa/inet.h>
 #include <linux/netlink.h>
 
 #include <algorithm>
@@ -23,6 +24,13 @@ nlmsghdr* MessageWriter::begin(uint16_t type, uint16_t flags, uint32_t sequence)
 void MessageWriter::put(uint16_t number, const void* data, size_t bytes) {
   if (bytes + NLA_HDRLEN + NLA_ALIGNTO > room()) return;
   mnl_attr_put(current_, number, bytes, data);
+}
+
+void MessageWriter::put_address(uint16_t number, IpAddress address) {
+  if (address.is_v4()) return put_u32(number, htonl(address.v4()));
+  uint8_t octets[sizeof(Ipv6)];
+  store_ipv6(octets, address.v6());
+  put(number, octets, sizeof octets);
 }
 
 void MessageWriter::put_string(uint16_t number, std::string_view text) {

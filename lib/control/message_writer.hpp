@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/result.hpp"
+#include "base/ip_address.hpp"
 #include "control/protocol.hpp"
 
 namespace mayfly {
@@ -38,6 +38,8 @@ class MessageWriter {
   void put_u16(uint16_t number, uint16_t value) { put(number, &value, sizeof value); }
   void put_u32(uint16_t number, uint32_t value) { put(number, &value, sizeof value); }
   void put_u64(uint16_t number, uint64_t value) { put(number, &value, sizeof value); }
+  // 4 bytes or 16, in network order.
+  void put_address(uint16_t number, IpAddress address);
   void put_string(uint16_t number, std::string_view text);
   void put(uint16_t number, const void* data, size_t bytes);
   nlattr* begin_nested(uint16_t number);

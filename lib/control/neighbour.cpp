@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // NEIGH messages.
-#include <arpa/inet.h>
 #include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
 
+#include "control/family.hpp"
 #include "control/handlers.hpp"
 #include "control/link_request.hpp"
 #include "control/protocol.hpp"
@@ -14,7 +14,7 @@ namespace {
 using namespace protocol;
 
 constexpr AttributeSpec kNeighbourSpecs[] = {
-    {NDA_DST, AttributeSpec::Type::u32, "dst"},
+    {NDA_DST, AttributeSpec::Type::address, "dst"},
     {NDA_LLADDR, AttributeSpec::Type::binary, "lladdr", 6},
     {NDA_PROTOCOL, AttributeSpec::Type::u8, "protocol"},
     {NDA_IFINDEX, AttributeSpec::Type::u32, "ifindex"},
@@ -26,11 +26,12 @@ void write_neighbour(Connection& connection, uint32_t ifindex, const NeighbourIn
   MessageWriter& writer = connection.writer();
   writer.begin(RTM_NEWNEIGH, flags, sequence);
   auto* fixed = writer.header<ndmsg>();
-  fixed->ndm_family = AF_INET;
+  fixed->ndm_family = family_of(neighbour.address);
   fixed->ndm_ifindex = static_cast<int>(ifindex);
   fixed->ndm_state = static_cast<uint16_t>(neighbour.state);
+  fixed->ndm_flags = neighbour.router ? NTF_ROUTER : 0;
   fixed->ndm_type = RTN_UNICAST;
-  writer.put_u32(NDA_DST, htonl(neighbour.address));
+  writer.put_address(NDA_DST, neighbour.address);
   if (NeighbourWord(neighbour.mac, neighbour.state).usable()) {
     uint8_t mac[6];
     store_mac(mac, neighbour.mac);
@@ -43,8 +44,12 @@ void write_neighbour(Connection& connection, uint32_t ifindex, const NeighbourIn
 
 class NeighbourDump final : public Operation {
  public:
-  NeighbourDump(Connection& connection, const nlmsghdr& request, uint32_t only)
-      : connection_(connection), sequence_(request.nlmsg_seq), ifindex_(std::max(only, 1u)), only_(only) {}
+  NeighbourDump(Connection& connection, const nlmsghdr& request, uint8_t family, uint32_t only)
+      : connection_(connection),
+        sequence_(request.nlmsg_seq),
+        family_(family),
+        ifindex_(std::max(only, 1u)),
+        only_(only) {}
 
   Progress step(const Deadline& deadline) override {
     const InterfaceTable& table = connection_.dataplane().interfaces;
@@ -76,12 +81,14 @@ class NeighbourDump final : public Operation {
     std::vector<NeighbourInfo> neighbours;
     const bool more = Neighbours::dump(interface.neighbours, cursor_, neighbours);
     for (const NeighbourInfo& neighbour : neighbours)
-      write_neighbour(connection_, ifindex, neighbour, sequence_, NLM_F_MULTI);
+      if (is_wanted(family_, neighbour.address))
+        write_neighbour(connection_, ifindex, neighbour, sequence_, NLM_F_MULTI);
     return more;
   }
 
   Connection& connection_;
   uint32_t sequence_;
+  uint8_t family_;
   uint32_t ifindex_;
   uint32_t only_;
   uint64_t cursor_ = 0;
@@ -104,28 +111,32 @@ HandlerResult read_neighbours(Connection& connection, const Request& request, co
     only = *ifindex;
   }
   if (request.dump()) {
-    connection.start(std::make_unique<NeighbourDump>(connection, request.header, only));
+    connection.start(std::make_unique<NeighbourDump>(connection, request.header, fixed.ndm_family, only));
     return Handled::operation;
   }
-  const auto address = attributes.u32(NDA_DST);
+  const auto address = attributes.address(NDA_DST);
   if (!address || !named) return fail(EINVAL, "dst and dev are needed to read one neighbour");
-  const auto info =
-      Neighbours::get(connection.dataplane().interfaces.interface(only).neighbours, ntohl(*address));
-  if (!info) return fail(ENOENT, "neighbour {}: not known", format_ipv4(ntohl(*address)));
+  const auto info = Neighbours::get(connection.dataplane().interfaces.interface(only).neighbours, *address);
+  if (!info) return fail(ENOENT, "neighbour {}: not known", format_address(*address));
   write_neighbour(connection, only, *info, request.header.nlmsg_seq, 0);
   return Handled::acknowledge;
 }
 
 HandlerResult add_neighbour(Connection& connection, const Request& request, const ndmsg& fixed,
-                            const RequestAttributes& attributes, uint32_t ifindex) {
+                            const RequestAttributes& attributes, uint32_t ifindex, IpAddress address) {
   Dataplane& dataplane = connection.dataplane();
   const InterfaceRecord& record = dataplane.interfaces.record(ifindex);
   NeighbourInfo neighbour;
-  neighbour.address = ntohl(attributes.u32(NDA_DST).value_or(0));
+  neighbour.address = address;
   if (!attributes.has(NDA_LLADDR)) return fail(EINVAL, "lladdr: missing, expected a MAC address");
   neighbour.mac = load_mac(reinterpret_cast<const uint8_t*>(attributes.binary(NDA_LLADDR).data()));
   neighbour.state =
       fixed.ndm_state == 0 ? NeighbourState::kPermanent : static_cast<NeighbourState>(fixed.ndm_state);
+  if (const unsigned unknown = fixed.ndm_flags & ~unsigned{NTF_ROUTER}; unknown != 0)
+    return fail(EOPNOTSUPP, "neighbour flags {:#x}: accepted router ({:#x})", unknown, NTF_ROUTER);
+  neighbour.router = fixed.ndm_flags == NTF_ROUTER;
+  if (neighbour.router && address.is_v4())
+    return fail(EINVAL, "neighbour {}: router is a flag of IPv6 neighbours", format_address(address));
   neighbour.protocol = attributes.u8(NDA_PROTOCOL).value_or(RTPROT_STATIC);
   if (dataplane.interfaces.state(ifindex) == InterfaceState::marked)
     return fail(EBUSY, "interface '{}' is being deleted", record.name);
@@ -155,18 +166,19 @@ HandlerResult handle_neighbour(Connection& connection, const Request& request) {
   auto attributes = request.attributes<ndmsg>(kNeighbourSpecs);
   if (!attributes) return std::unexpected(attributes.error());
   const uint8_t family = (*fixed)->ndm_family;
-  if (family != AF_INET && !(request.header.nlmsg_type == RTM_GETNEIGH && family == AF_UNSPEC))
-    return fail(EAFNOSUPPORT, "address family {}: accepted {} (IPv4)", family, AF_INET);
-  if (request.header.nlmsg_type == RTM_GETNEIGH)
-    return read_neighbours(connection, request, **fixed, *attributes);
+  const bool reads = request.header.nlmsg_type == RTM_GETNEIGH;
+  if (auto known = check_family(family, reads); !known) return std::unexpected(known.error());
+  if (reads) return read_neighbours(connection, request, **fixed, *attributes);
   auto ifindex = read_device(connection, **fixed, *attributes);
   if (!ifindex) return std::unexpected(ifindex.error());
   if (!attributes->has(NDA_DST)) return fail(EINVAL, "dst: the neighbour's address is missing");
+  auto address = read_address(*attributes, NDA_DST, "dst", family);
+  if (!address) return std::unexpected(address.error());
   if (request.header.nlmsg_type == RTM_NEWNEIGH)
-    return add_neighbour(connection, request, **fixed, *attributes, *ifindex);
+    return add_neighbour(connection, request, **fixed, *attributes, *ifindex, *address);
   Dataplane& dataplane = connection.dataplane();
-  auto removed = dataplane.neighbours.remove(dataplane.interfaces.interface(*ifindex).neighbours,
-                                             ntohl(*attributes->u32(NDA_DST)), connection.retired());
+  auto removed = dataplane.neighbours.remove(dataplane.interfaces.interface(*ifindex).neighbours, *address,
+                                             connection.retired());
   if (!removed) return std::unexpected(removed.error());
   return Handled::acknowledge;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "control/request_attributes.hpp"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 
 namespace mayfly {
@@ -21,12 +23,37 @@ size_t exact_bytes(const AttributeSpec& spec) {
   }
 }
 
+constexpr size_t kIpv4Bytes = sizeof(Ipv4);
+constexpr size_t kIpv6Bytes = sizeof(Ipv6);
+
+IpAddress read_address(const nlattr& attribute) {
+  const auto* octets = reinterpret_cast<const uint8_t*>(RequestAttributes::payload(attribute));
+  if (RequestAttributes::bytes(attribute).size() == kIpv6Bytes) return IpAddress(load_ipv6(octets));
+  Ipv4 address;
+  std::memcpy(&address, octets, sizeof address);
+  return IpAddress(ntohl(address));
+}
+
+Status check_address(const AttributeSpec& spec, const nlattr& attribute) {
+  const size_t length = RequestAttributes::bytes(attribute).size();
+  if (length == kIpv4Bytes) return {};
+  if (length != kIpv6Bytes)
+    return fail_attribute(spec.number, EINVAL, "{}: {} bytes, accepted {} (IPv4) or {} (IPv6)", spec.name,
+                          length, kIpv4Bytes, kIpv6Bytes);
+  if (const IpAddress address = read_address(attribute); address.is_v4())
+    return fail_attribute(spec.number, EINVAL, "{} {}: an IPv4-mapped address", spec.name,
+                          format_ipv6(address.v6()));
+  return {};
+}
+
 Status check_attribute(const AttributeSpec& spec, const nlattr& attribute) {
   const size_t length = RequestAttributes::bytes(attribute).size();
   switch (spec.type) {
     case AttributeSpec::Type::flag:
     case AttributeSpec::Type::nested:
       return {};
+    case AttributeSpec::Type::address:
+      return check_address(spec, attribute);
     case AttributeSpec::Type::string:
       if (length == 0 || RequestAttributes::payload(attribute)[length - 1] != std::byte{0})
         return fail_attribute(spec.number, EINVAL, "{}: the string does not end with a NUL", spec.name);
@@ -43,6 +70,12 @@ Status check_attribute(const AttributeSpec& spec, const nlattr& attribute) {
 }
 
 }  // namespace
+
+std::optional<IpAddress> RequestAttributes::address(uint16_t number) const noexcept {
+  const nlattr* attribute = find(number);
+  if (attribute == nullptr) return std::nullopt;
+  return read_address(*attribute);
+}
 
 Result<RequestAttributes> RequestAttributes::parse(std::span<const std::byte> bytes,
                                                    std::span<const AttributeSpec> specs) {

@@ -16,16 +16,17 @@
 #include <span>
 #include <string_view>
 
-#include "base/result.hpp"
+#include "base/ip_address.hpp"
 
 namespace mayfly {
 
 struct AttributeSpec {
-  enum class Type : uint8_t { u8, u16, u32, u64, string, binary, nested, flag };
+  enum class Type : uint8_t { u8, u16, u32, u64, string, binary, nested, flag, address };
   uint16_t number;
   Type type;
   const char* name;
-  uint16_t bytes = 0;     // binary: exact length; string: longest, 0: no limit of its own
+  uint16_t bytes =
+      0;  // binary: exact length; address: either family's; string: longest, 0: no limit of its own
   bool repeated = false;  // read it with each()
 };
 
@@ -55,6 +56,8 @@ class RequestAttributes {
   std::optional<uint16_t> u16(uint16_t number) const noexcept { return get<uint16_t>(number); }
   std::optional<uint32_t> u32(uint16_t number) const noexcept { return get<uint32_t>(number); }
   std::optional<uint64_t> u64(uint16_t number) const noexcept { return get<uint64_t>(number); }
+  // 4 bytes are IPv4, 16 IPv6: an IPv4-mapped address was refused.
+  std::optional<IpAddress> address(uint16_t number) const noexcept;
   std::optional<std::string_view> string(uint16_t number) const noexcept {
     const nlattr* attribute = find(number);
     if (attribute == nullptr) return std::nullopt;

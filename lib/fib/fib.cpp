@@ -415,5 +415,6 @@ void BasicFib<Family>::lookup_bulk(const Address* addresses, const Value** value
 }
 
 template class BasicFib<Ipv4Family>;
+template class BasicFib<Ipv6Family>;
 
 }  // namespace mayfly

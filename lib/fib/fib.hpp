@@ -21,11 +21,11 @@
 // Control thread: everything but lookup and dismantle. An edit may stay open over slices of long work.
 // Failure: ENOBUFS when BlockPools has no block; the change is not made, the edit's earlier ones stand.
 // Cost: a change clones up to kLevels nodes the first time (about a microsecond); in a bulk edit 100 ns.
-// The address family is a parameter: Ipv4Family today, the code counts on nothing but kBits and slice().
+// The address family is a parameter: the code counts on nothing but kBits and slice().
 
 #include <cstdint>
 
-#include "base/address.hpp"
+#include "base/ip_address.hpp"
 #include "base/result.hpp"
 #include "rcu/rcu.hpp"
 #include "reclaim/block_pools.hpp"
@@ -61,6 +61,30 @@ struct Ipv4Family {
   static constexpr unsigned kBits = 32;
   // Six bits of the address, the lowest of them being bit `shift`; zero where they reach over its top.
   static constexpr unsigned slice(Address address, unsigned shift) noexcept { return address >> shift & 63; }
+  static std::string text(const Prefix& prefix) { return format_prefix(prefix); }
+};
+
+// The same in IPv6.
+struct RouteValue6 {
+  uint32_t oif = 0;
+  RouteType type = RouteType::kUnicast;
+  uint8_t reserved[3] = {};
+  Ipv6 gateway = {};  // all zero: on-link
+
+  bool operator==(const RouteValue6&) const = default;
+};
+static_assert(sizeof(RouteValue6) == 24);
+
+struct Ipv6Family {
+  using Address = Ipv6;
+  using Prefix = Ipv6Prefix;
+  using Value = RouteValue6;
+  static constexpr unsigned kBits = 128;
+  static constexpr unsigned slice(Address address, unsigned shift) noexcept {
+    if (shift >= 64) return static_cast<unsigned>(address.high >> (shift - 64) & 63);
+    const uint64_t low = address.low >> shift;
+    return static_cast<unsigned>((shift > 58 ? low | address.high << (64 - shift) : low) & 63);
+  }
   static std::string text(const Prefix& prefix) { return format_prefix(prefix); }
 };
 
@@ -136,6 +160,8 @@ class BasicFib {
 };
 
 extern template class BasicFib<Ipv4Family>;
+extern template class BasicFib<Ipv6Family>;
 using Fib = BasicFib<Ipv4Family>;
+using Fib6 = BasicFib<Ipv6Family>;
 
 }  // namespace mayfly

@@ -19,13 +19,31 @@ bool discards(RouteType type) {
   return type == RouteType::kBlackhole || type == RouteType::kUnreachable || type == RouteType::kProhibit;
 }
 
+bool is_group(IpAddress address) {
+  constexpr Ipv4 kFirstMulticast = 0xe0000000;
+  return address.is_v4() ? address.v4() >= kFirstMulticast : is_multicast(address.v6());
+}
+
+Status validate_gateway(const Route& route) {
+  if (route.gateway.none()) return {};
+  if (route.gateway.family() != route.address.family())
+    return fail_attribute(RTA_GATEWAY, EINVAL, "gateway {}: not of the family of {}",
+                          format_address(route.gateway), format_prefix(route.prefix()));
+  if (route.type != RouteType::kUnicast)
+    return fail_attribute(RTA_GATEWAY, EINVAL, "gateway {}: only unicast routes have one",
+                          format_address(route.gateway));
+  if (is_group(route.gateway))
+    return fail_attribute(RTA_GATEWAY, EINVAL, "gateway {}: a unicast address is needed",
+                          format_address(route.gateway));
+  return {};
+}
+
 Status validate(const Route& route) {
-  if (route.length > Ipv4Family::kBits)
-    return fail_attribute(RTA_DST, EINVAL, "prefix length {}: accepted 0..{}", route.length,
-                          Ipv4Family::kBits);
-  if (const Ipv4 network = route.prefix().network(); network != route.address)
+  if (const unsigned most = route.prefix().most_length(); route.length > most)
+    return fail_attribute(RTA_DST, EINVAL, "prefix length {}: accepted 0..{}", route.length, most);
+  if (const IpAddress network = route.prefix().network(); network != route.address)
     return fail_attribute(RTA_DST, EINVAL, "prefix {}: host bits are set, the network is {}",
-                          format_prefix(route.prefix()), format_prefix({network, route.length}));
+                          format_prefix(route.prefix()), format_prefix(IpPrefix(network, route.length)));
   if (!needs_interface(route.type) && !discards(route.type))
     return fail(EINVAL, "route type {}: accepted unicast, local, broadcast, blackhole, unreachable, prohibit",
                 static_cast<unsigned>(route.type));
@@ -34,22 +52,23 @@ Status validate(const Route& route) {
   if (discards(route.type) && route.oif != 0)
     return fail_attribute(RTA_OIF, EINVAL, "route {}: interface {} on a type that discards packets",
                           format_prefix(route.prefix()), route.oif);
-  if (route.type != RouteType::kUnicast && route.gateway != 0)
-    return fail_attribute(RTA_GATEWAY, EINVAL, "gateway {}: only unicast routes have one",
-                          format_ipv4(route.gateway));
-  if (constexpr Ipv4 kFirstMulticast = 0xe0000000; route.gateway >= kFirstMulticast)
-    return fail_attribute(RTA_GATEWAY, EINVAL, "gateway {}: a unicast address is needed",
-                          format_ipv4(route.gateway));
-  return {};
+  if (!route.prefsrc.none() && route.prefsrc.family() != route.address.family())
+    return fail_attribute(RTA_PREFSRC, EINVAL, "src {}: not of the family of {}",
+                          format_address(route.prefsrc), format_prefix(route.prefix()));
+  return validate_gateway(route);
 }
 
 RouteValue value_of(const Route& route) {
-  return {.oif = route.oif, .gateway = route.gateway, .type = route.type};
+  return {.oif = route.oif, .gateway = route.gateway.none() ? 0 : route.gateway.v4(), .type = route.type};
+}
+
+RouteValue6 value6_of(const Route& route) {
+  return {.oif = route.oif, .type = route.type, .gateway = route.gateway.v6()};
 }
 
 }  // namespace
 
-// A line of the cache. Routes of one prefix form a list, best first, whose first element is in the index.
+// Two lines of the cache. Routes of one prefix form a list, best first, whose first element is in the index.
 struct alignas(64) RouteTable::Entry {
   Route route;
   uint32_t hash_next;
@@ -72,8 +91,11 @@ uint64_t RouteTable::Chains::hash(uint32_t number) const noexcept {
   return hash_of(entry.rib, entry.route.prefix());
 }
 
-uint64_t RouteTable::hash_of(uint64_t rib, const Ipv4Prefix& prefix) noexcept {
-  return mix_hash((uint64_t{prefix.address} << 8 | prefix.length) + rib * 0x9e3779b97f4a7c15ULL);
+uint64_t RouteTable::hash_of(uint64_t rib, const IpPrefix& prefix) noexcept {
+  const Ipv6 address = prefix.address.v6();
+  const uint64_t high = address.high == 0 ? 0 : mix_hash(address.high);
+  return mix_hash((address.low << 8 | address.low >> 56) + (prefix.length + high) +
+                  rib * 0x9e3779b97f4a7c15ULL);
 }
 
 RouteTable::RouteTable(uint32_t limit)
@@ -95,8 +117,8 @@ bool RouteMatch::matches(const Route& route) const noexcept {
          (type == RouteType::kUnspecified || type == route.type) &&
          (protocol == 0 || protocol == route.protocol) &&
          (scope == RT_SCOPE_NOWHERE || scope == route.scope) && (metric == 0 || metric == route.metric) &&
-         (gateway == 0 || gateway == route.gateway) && (oif == 0 || oif == route.oif) &&
-         (prefsrc == 0 || prefsrc == route.prefsrc);
+         (gateway.none() || gateway == route.gateway) && (oif == 0 || oif == route.oif) &&
+         (prefsrc.none() || prefsrc == route.prefsrc);
 }
 
 void RouteTable::commit(RetireList& retired) noexcept {
@@ -104,24 +126,25 @@ void RouteTable::commit(RetireList& retired) noexcept {
        rib = std::exchange(rib->next_edited_, nullptr)) {
     rib->edited_ = false;
     rib->fib_.commit(retired);
+    rib->fib6_.commit(retired);
   }
 }
 
-Fib& Rib::edit_fib() noexcept {
-  if (!edited_) {
-    edited_ = true;
-    next_edited_ = std::exchange(table_.edited_, this);
-  }
-  return fib_;
+// An edit is open from here on.
+void Rib::begin_edit() noexcept {
+  if (edited_) return;
+  edited_ = true;
+  next_edited_ = std::exchange(table_.edited_, this);
 }
 
-Rib::Rib(RouteTable& table, Fib& fib) noexcept : table_(table), fib_(fib), number_(++table.ribs_) {}
+Rib::Rib(RouteTable& table, Fib& fib, Fib6& fib6) noexcept
+    : table_(table), fib_(fib), fib6_(fib6), number_(++table.ribs_) {}
 
 Rib::~Rib() {
   MAYFLY_DEBUG_CHECK(size_ == 0 && cursors_ == nullptr, "a Rib was destroyed with routes in it");
 }
 
-Rib::Link Rib::first_of(const Ipv4Prefix& prefix) const noexcept {
+Rib::Link Rib::first_of(const IpPrefix& prefix) const noexcept {
   const uint32_t number = table_.index_.find(RouteTable::hash_of(number_, prefix), [&](uint32_t candidate) {
     const Entry& entry = table_.at(candidate + 1);
     return entry.rib == number_ && entry.route.address == prefix.address &&
@@ -133,7 +156,7 @@ Rib::Link Rib::first_of(const Ipv4Prefix& prefix) const noexcept {
 // Walks the list of the prefix and, where it is given, that of the interface in step: the shorter one
 // decides.
 template <class Predicate>
-Rib::Link Rib::find_first(const Ipv4Prefix& prefix, uint32_t oif, const uint32_t* oif_routes,
+Rib::Link Rib::find_first(const IpPrefix& prefix, uint32_t oif, const uint32_t* oif_routes,
                           Predicate wanted) const noexcept {
   const bool both = oif != 0 && oif_routes != nullptr;
   Link of_interface = both ? *oif_routes : 0;
@@ -207,7 +230,7 @@ Status Rib::insert(const Route& route, Link first, Link before, uint32_t* oif_ro
     return fail(ENOBUFS, "route {}: all {} routes of the daemon's limit are in use",
                 format_prefix(route.prefix()), table_.limit_);
   if (before == 0)
-    if (Status set = edit_fib().set(route.prefix(), value_of(route)); !set) {
+    if (Status set = publish(route); !set) {
       table_.pool_.free(memory);
       return set;
     }
@@ -227,7 +250,7 @@ Status Rib::insert(const Route& route, Link first, Link before, uint32_t* oif_ro
 
 Status Rib::replace(Entry& entry, const Route& route, uint32_t* oif_routes) {
   if (entry.indexed)
-    if (Status set = edit_fib().set(route.prefix(), value_of(route)); !set) return set;
+    if (Status set = publish(route); !set) return set;
   leave_interface(entry);
   entry.route = route;
   join_interface(entry, oif_routes);
@@ -254,10 +277,8 @@ Status Rib::remove_entry(Link link) {
   Entry& entry = table_.at(link);
   MAYFLY_DEBUG_CHECK(entry.rib == number_, "a route was removed through the Rib of another namespace");
   if (entry.indexed) {
-    const Ipv4Prefix prefix = entry.route.prefix();
-    Status edited = entry.prefix_next != 0
-                        ? edit_fib().set(prefix, value_of(table_.at(entry.prefix_next).route))
-                        : edit_fib().erase(prefix);
+    Status edited =
+        entry.prefix_next != 0 ? publish(table_.at(entry.prefix_next).route) : withdraw(entry.route.prefix());
     if (!edited) return edited;
   }
   for (RouteCursor* cursor = cursors_; cursor != nullptr; cursor = cursor->next_cursor_)
@@ -270,6 +291,17 @@ Status Rib::remove_entry(Link link) {
   --size_;
   ++changes_;
   return {};
+}
+
+Status Rib::publish(const Route& route) {
+  begin_edit();
+  const IpPrefix prefix = route.prefix();
+  return prefix.is_v4() ? fib_.set(prefix.v4(), value_of(route)) : fib6_.set(prefix.v6(), value6_of(route));
+}
+
+Status Rib::withdraw(const IpPrefix& prefix) {
+  begin_edit();
+  return prefix.is_v4() ? fib_.erase(prefix.v4()) : fib6_.erase(prefix.v6());
 }
 
 void Rib::join_prefix(Entry& entry, Link first, Link before) noexcept {
@@ -323,27 +355,54 @@ void Rib::leave_interface(Entry& entry) noexcept {
   entry.oif_next = 0;
 }
 
-Result<uint32_t> Rib::interface_of_gateway(Ipv4 gateway, uint32_t oif, const uint32_t* oif_routes) const {
-  const RouteValue* value = fib_.lookup_edit(gateway);
-  if (value != nullptr && (value->type == RouteType::kLocal || value->type == RouteType::kBroadcast))
+namespace {
+
+struct Found {
+  RouteType type = RouteType::kUnspecified;
+  bool neighbour = false;
+  uint32_t oif = 0;
+};
+
+Found look_up(const Fib& fib, const Fib6& fib6, IpAddress address) {
+  if (address.is_v4()) {
+    const RouteValue* value = fib.lookup_edit(address.v4());
+    return value == nullptr ? Found{} : Found{value->type, value->gateway == 0, value->oif};
+  }
+  const RouteValue6* value = fib6.lookup_edit(address.v6());
+  return value == nullptr ? Found{} : Found{value->type, value->gateway == Ipv6{}, value->oif};
+}
+
+}  // namespace
+
+Result<uint32_t> Rib::interface_of_gateway(IpAddress gateway, uint32_t oif,
+                                           const uint32_t* oif_routes) const {
+  if (!gateway.is_v4() && is_link_local(gateway.v6())) {
+    if (oif != 0) return oif;
+    return fail_attribute(RTA_GATEWAY, EINVAL, "gateway {}: a link-local address needs dev",
+                          format_address(gateway));
+  }
+  const Found found = look_up(fib_, fib6_, gateway);
+  if (found.type == RouteType::kLocal || found.type == RouteType::kBroadcast)
     return fail_attribute(RTA_GATEWAY, EINVAL, "gateway {}: an address of this namespace itself",
-                          format_ipv4(gateway));
-  const auto connected = [oif](RouteType type, Ipv4 next_hop, uint32_t through) {
-    return type == RouteType::kUnicast && next_hop == 0 && (oif == 0 || through == oif);
+                          format_address(gateway));
+  const auto connected = [oif](RouteType type, bool neighbour, uint32_t through) {
+    return type == RouteType::kUnicast && neighbour && (oif == 0 || through == oif);
   };
-  if (value != nullptr && connected(value->type, value->gateway, value->oif)) return value->oif;
+  if (connected(found.type, found.neighbour, found.oif)) return found.oif;
   // Another interface may have the same prefix, or a longer one that is no neighbour's.
-  for (unsigned length = Ipv4Family::kBits + 1; oif != 0 && length-- > 0;) {
-    const Ipv4 network = gateway & prefix_mask(static_cast<uint8_t>(length));
-    if (find_first({network, static_cast<uint8_t>(length)}, oif, oif_routes,
-                   [&](const Route& route) { return connected(route.type, route.gateway, route.oif); }) != 0)
+  IpPrefix prefix(gateway, 0);
+  for (unsigned length = prefix.most_length() + 1U; oif != 0 && length-- > 0;) {
+    prefix.length = static_cast<uint8_t>(length);
+    if (find_first(IpPrefix(prefix.network(), prefix.length), oif, oif_routes, [&](const Route& route) {
+          return connected(route.type, route.gateway.none(), route.oif);
+        }) != 0)
       return oif;
   }
   if (oif == 0)
     return fail_attribute(RTA_GATEWAY, ENETUNREACH, "gateway {}: in no connected prefix",
-                          format_ipv4(gateway));
+                          format_address(gateway));
   return fail_attribute(RTA_GATEWAY, ENETUNREACH, "gateway {}: in no connected prefix of interface {}",
-                        format_ipv4(gateway), oif);
+                        format_address(gateway), oif);
 }
 
 void Rib::detach() noexcept {

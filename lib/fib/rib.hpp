@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
-// The routes of a namespace as its users see them: several a prefix, of which the best one is in the FIB.
+// The routes of a namespace, of both families, as its users see them: several a prefix, of which the best one
+// is in the FIB of its family.
 //
 // RouteTable, one for the process, holds the memory of all routes and finds them by (namespace, prefix); a
-// Rib, one a namespace, is small (an empty one costs its own 64 bytes), since namespaces exist by the ten
+// Rib, one a namespace, is small (an empty one costs its own 72 bytes), since namespaces exist by the ten
 // thousand. The best route of a prefix is the one with the lowest metric, among equals the first in the
 // kernel's order of add, append, prepend; whenever it changes, the change goes into the edit that is open on
-// the namespace's Fib. The caller commits.
+// the namespace's Fib or Fib6. The caller commits. IPv6 routes follow the rules of IPv4 ones in this (the
+// kernel makes a second route of equal metric a next hop of the first).
 //
 //   rib.add({.address = net, .length = 24, .oif = 7}, RouteAdd::create_exclusive(), &interface.routes);
 //   rib.remove({.address = net, .length = 24}, nullptr);
@@ -30,35 +32,37 @@
 namespace mayfly {
 
 // protocol and scope are RTPROT_* and RT_SCOPE_* of rtnetlink: kept and shown, without a meaning here.
+// address, gateway and prefsrc are of one family; the default of address is ::.
 struct Route {
-  Ipv4 address = 0;
+  IpAddress address = {};
   uint8_t length = 0;
   RouteType type = RouteType::kUnicast;
   uint8_t protocol = 4;  // RTPROT_STATIC
   uint8_t scope = 0;     // RT_SCOPE_UNIVERSE
+  bool onlink = false;   // the gateway is in no connected prefix: shown, without a meaning here
   uint32_t metric = 0;
-  Ipv4 gateway = 0;  // 0: on-link
-  uint32_t oif = 0;  // ifindex; 0 where the type has none
-  Ipv4 prefsrc = 0;  // 0: none
+  uint32_t oif = 0;        // ifindex; 0 where the type has none
+  IpAddress gateway = {};  // none: on-link
+  IpAddress prefsrc = {};
 
-  Ipv4Prefix prefix() const noexcept { return {address, length}; }
+  IpPrefix prefix() const noexcept { return {address, length}; }
   bool operator==(const Route&) const = default;
 };
-static_assert(sizeof(Route) == 24);
+static_assert(sizeof(Route) == 64);
 
 // What a route must look like, beside its prefix; the defaults match everything.
 struct RouteMatch {
-  Ipv4 address = 0;
+  IpAddress address = {};
   uint8_t length = 0;
   RouteType type = RouteType::kUnspecified;
   uint8_t protocol = 0;
   uint8_t scope = 255;  // RT_SCOPE_NOWHERE
   uint32_t metric = 0;
-  Ipv4 gateway = 0;
   uint32_t oif = 0;
-  Ipv4 prefsrc = 0;
+  IpAddress gateway = {};
+  IpAddress prefsrc = {};
 
-  Ipv4Prefix prefix() const noexcept { return {address, length}; }
+  IpPrefix prefix() const noexcept { return {address, length}; }
   bool matches(const Route& route) const noexcept;
 };
 
@@ -81,7 +85,7 @@ class RouteCursor;
 class RouteTable final : public Returnable {
  public:
   static constexpr uint32_t kDefaultLimit = 4'194'304;
-  static constexpr size_t kRouteBytes = 64;
+  static constexpr size_t kRouteBytes = 128;
 
   explicit RouteTable(uint32_t limit = kDefaultLimit);
   RouteTable(const RouteTable&) = delete;
@@ -116,7 +120,7 @@ class RouteTable final : public Returnable {
 
   Entry& at(Link link) const noexcept;
   Link link_of(const Entry& entry) const noexcept { return pool_.index_of(&entry) + 1; }
-  static uint64_t hash_of(uint64_t rib, const Ipv4Prefix& prefix) noexcept;
+  static uint64_t hash_of(uint64_t rib, const IpPrefix& prefix) noexcept;
 
   uint32_t limit_;
   Pool pool_;
@@ -127,7 +131,7 @@ class RouteTable final : public Returnable {
 
 class Rib {
  public:
-  Rib(RouteTable& table, Fib& fib) noexcept;
+  Rib(RouteTable& table, Fib& fib, Fib6& fib6) noexcept;
   // The Rib must be empty or dismantled.
   ~Rib();
   Rib(const Rib&) = delete;
@@ -152,8 +156,8 @@ class Rib {
 
   // The interface through which a gateway is a neighbour: oif, or any when that is 0. oif_routes as in
   // remove(). ENETUNREACH when the gateway is in no connected prefix (there), EINVAL when it is an address of
-  // our own.
-  Result<uint32_t> interface_of_gateway(Ipv4 gateway, uint32_t oif, const uint32_t* oif_routes) const;
+  // our own. A link-local gateway is a neighbour on every interface, so EINVAL without oif.
+  Result<uint32_t> interface_of_gateway(IpAddress gateway, uint32_t oif, const uint32_t* oif_routes) const;
 
   uint32_t size() const noexcept { return size_; }
   // What they occupy, beside the FIB.
@@ -171,16 +175,18 @@ class Rib {
   using Link = RouteTable::Link;
   using Entry = RouteTable::Entry;
 
-  Link first_of(const Ipv4Prefix& prefix) const noexcept;
+  Link first_of(const IpPrefix& prefix) const noexcept;
   template <class Predicate>
-  Link find_first(const Ipv4Prefix& prefix, uint32_t oif, const uint32_t* oif_routes,
+  Link find_first(const IpPrefix& prefix, uint32_t oif, const uint32_t* oif_routes,
                   Predicate wanted) const noexcept;
   Link find_match(const RouteMatch& match, const uint32_t* oif_routes) const noexcept;
   Link last_up_to(Link first, uint32_t metric) const noexcept;
   Status insert(const Route& route, Link first, Link before, uint32_t* oif_routes);
   Status replace(Entry& entry, const Route& route, uint32_t* oif_routes);
   Status remove_entry(Link link);
-  Fib& edit_fib() noexcept;
+  void begin_edit() noexcept;
+  Status publish(const Route& route);
+  Status withdraw(const IpPrefix& prefix);
   void join_prefix(Entry& entry, Link first, Link before) noexcept;
   void leave_prefix(Entry& entry) noexcept;
   void join_interface(Entry& entry, uint32_t* oif_routes) noexcept;
@@ -188,6 +194,7 @@ class Rib {
 
   RouteTable& table_;
   Fib& fib_;
+  Fib6& fib6_;
   uint64_t number_;
   Link newest_ = 0;
   Link oldest_ = 0;
@@ -198,7 +205,7 @@ class Rib {
   bool edited_ = false;
 };
 
-static_assert(sizeof(Rib) == 64);
+static_assert(sizeof(Rib) == 72);
 
 // An incremental dump: the routes there when it began, oldest first, each once however long the dump takes
 // and whatever changes meanwhile; those removed in time are left out. Control thread. The Rib may go before

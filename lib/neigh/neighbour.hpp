@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
-// The IPv4 neighbours of one interface as workers see them.
+// The neighbours of one interface, of both families, as workers see them.
 //
 // A NeighbourTable is a block with an open-addressed array of pointers, as long as the neighbours need: 48 B
 // with one of them, 64 B with up to three, at most three quarters full. The interface holds the pointer to
@@ -19,7 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/address.hpp"
+#include "base/ip_address.hpp"
 #include "rcu/rcu.hpp"
 #include "reclaim/retire.hpp"
 
@@ -27,7 +27,7 @@ namespace mayfly {
 
 // The numbers are NUD_* of rtnetlink.
 enum class NeighbourState : uint8_t {
-  kIncomplete = 0x01,  // asked by broadcast, no answer yet
+  kIncomplete = 0x01,  // everyone was asked, no answer yet
   kReachable = 0x02,
   kStale = 0x04,   // not confirmed for a while: used all the same, and checked when it is
   kDelay = 0x08,   // used while stale: about to be asked
@@ -59,24 +59,25 @@ class NeighbourWord {
 
 struct Neighbour {
   Retired retired;
-  Ipv4 address;
-  mutable std::atomic<uint32_t> used;  // set by workers, cleared by control
+  IpAddress address;
   std::atomic<uint64_t> word;
 
-  // Control only: the queue of its timer, and the pointer to the table it is in.
-  Neighbour* next;
-  Neighbour* previous;
+  // Control only: its place in the queue of its timer, and the pointer to the table it is in.
+  uint32_t next;      // a number of BlockPools plus one, 0: none
+  uint32_t previous;  // the same
   RcuPointer<struct NeighbourTable>* table;
   uint32_t since_ms;  // when it joined its queue
   uint8_t tries;      // requests sent, or times a stale one was found unused
-  uint8_t queue;
-  uint8_t protocol;  // RTPROT_* of whoever added it
-  uint8_t reserved;
+  uint8_t queue : 7;
+  uint8_t router : 1;  // it said so (IPv6)
+  uint8_t protocol;    // RTPROT_* of whoever added it
+
+  mutable std::atomic<bool> used;  // set by workers, cleared by control
 
   NeighbourWord read() const noexcept { return NeighbourWord(word.load(std::memory_order_acquire)); }
   // A packet was sent to it while it was stale: control will check that it is still there.
   void mark_used() const noexcept {
-    if (used.load(std::memory_order_relaxed) == 0) used.store(1, std::memory_order_relaxed);
+    if (!used.load(std::memory_order_relaxed)) used.store(true, std::memory_order_relaxed);
   }
 };
 static_assert(sizeof(Neighbour) == 64);
@@ -103,22 +104,27 @@ struct NeighbourTable {
 static_assert(sizeof(NeighbourTable) == 32);
 
 // Unknown outside of the process, so that nobody can choose addresses that collide. Set before threads start.
-extern const uint32_t kNeighbourHashSeed;
+struct NeighbourHashSeed {
+  uint64_t low;
+  uint64_t high;
+};
+extern const NeighbourHashSeed kNeighbourHashSeed;
 
-// One to one: equal hashes are equal addresses.
-inline uint32_t neighbour_hash(Ipv4 address) noexcept {
-  uint32_t hash = (address ^ kNeighbourHashSeed) * 0x9e3779b1U;
-  hash = (hash ^ hash >> 15) * 0x85ebca6bU;
-  return hash ^ hash >> 16;
+// Both halves of one long product: a multiplication, whatever the family.
+inline uint32_t neighbour_hash(IpAddress address) noexcept {
+  __extension__ using Product = unsigned __int128;
+  const Ipv6 key = address.v6();
+  const Product product = Product{key.low ^ kNeighbourHashSeed.low} * (key.high ^ kNeighbourHashSeed.high);
+  return static_cast<uint32_t>((static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64)) >> 32);
 }
 
 // Fetches the slot where find_neighbour() will begin. table is not null, and its first line is there.
-inline void prefetch_neighbour_slot(const NeighbourTable* table, Ipv4 address) noexcept {
+inline void prefetch_neighbour_slot(const NeighbourTable* table, IpAddress address) noexcept {
   __builtin_prefetch(table->slots() + table->home(neighbour_hash(address)));
 }
 
 // nullptr when there is no table or no such neighbour in it. Two loads beyond the table's header, as a rule.
-inline const Neighbour* find_neighbour(const NeighbourTable* table, Ipv4 address) noexcept {
+inline const Neighbour* find_neighbour(const NeighbourTable* table, IpAddress address) noexcept {
   if (table == nullptr) return nullptr;
   for (uint32_t slot = table->home(neighbour_hash(address));;) {
     const Neighbour* neighbour = table->slots()[slot].load(std::memory_order_acquire);

@@ -10,9 +10,11 @@
 
 namespace mayfly {
 
-const uint32_t kNeighbourHashSeed = [] {
-  uint32_t seed = 0;
+const NeighbourHashSeed kNeighbourHashSeed = [] {
+  NeighbourHashSeed seed{};
   MAYFLY_CHECK(getrandom(&seed, sizeof(seed), 0) == sizeof(seed), "the system has no random numbers");
+  // It multiplies all of IPv4.
+  seed.high |= 1;
   return seed;
 }();
 
@@ -36,9 +38,11 @@ static_assert(most_filled(slots_for(65'536)) >= 65'536);
 static_assert(slots_for(Neighbours::kMostInterfaceLimit) <= kMostSlots);
 
 constexpr Ipv4 kFirstMulticast = 0xe0000000;
+constexpr Ipv6 kLoopback = {0, 1};
 
-bool is_unicast(Ipv4 address) {
-  return address != 0 && address < kFirstMulticast;
+bool is_unicast(IpAddress address) {
+  if (address.is_v4()) return address.v4() != 0 && address.v4() < kFirstMulticast;
+  return !address.none() && address.v6() != kLoopback && !is_multicast(address.v6());
 }
 bool is_station(Mac mac) {
   return mac != 0 && !is_multicast(mac);
@@ -50,7 +54,7 @@ uint32_t to_ms(uint64_t ns) {
 
 // The slot of a neighbour, or where it would go: a tombstone it may replace, otherwise the empty slot at the
 // end.
-NeighbourTable::Slot& slot_for(NeighbourTable& table, Ipv4 address) {
+NeighbourTable::Slot& slot_for(NeighbourTable& table, IpAddress address) {
   NeighbourTable::Slot* vacant = nullptr;
   for (uint32_t slot = table.home(neighbour_hash(address));;) {
     NeighbourTable::Slot& here = table.slots()[slot];
@@ -86,14 +90,17 @@ void for_each(NeighbourTable& table, Visit visit) {
   }
 }
 
-Neighbour* find(const Neighbours::Table& table, Ipv4 address) {
+Neighbour* find(const Neighbours::Table& table, IpAddress address) {
   return const_cast<Neighbour*>(find_neighbour(table.own(), address));
 }
 
 NeighbourInfo info_of(const Neighbour& neighbour) {
   const NeighbourWord word = neighbour.read();
-  return {
-      .address = neighbour.address, .mac = word.mac(), .state = word.state(), .protocol = neighbour.protocol};
+  return {.address = neighbour.address,
+          .mac = word.mac(),
+          .state = word.state(),
+          .protocol = neighbour.protocol,
+          .router = neighbour.router != 0};
 }
 
 }  // namespace
@@ -116,18 +123,19 @@ Result<NeighbourChange> Neighbours::add(Table& table, uint32_t ifindex, const Ne
                                         NeighbourAdd how, uint64_t now_ns, RetireList& retired) {
   const NeighbourWord word(given.mac, given.state);
   if (!is_unicast(given.address))
-    return fail(EINVAL, "neighbour {}: a unicast address is needed", format_ipv4(given.address));
+    return fail(EINVAL, "neighbour {}: a unicast address is needed", format_address(given.address));
   if (given.mac == 0 || given.mac >= kBroadcastMac)
-    return fail(EINVAL, "neighbour {}: lladdr {} is no MAC of a station", format_ipv4(given.address),
+    return fail(EINVAL, "neighbour {}: lladdr {} is no MAC of a station", format_address(given.address),
                 format_mac(given.mac & kBroadcastMac));
   if (!word.usable())
     return fail(EINVAL, "neighbour {}: state {:#x}: accepted permanent, reachable, stale, delay, probe",
-                format_ipv4(given.address), static_cast<unsigned>(given.state));
+                format_address(given.address), static_cast<unsigned>(given.state));
   Neighbour* neighbour = find(table, given.address);
   if (neighbour != nullptr && !how.replace)
-    return fail(EEXIST, "neighbour {} exists on interface {}", format_ipv4(given.address), ifindex);
+    return fail(EEXIST, "neighbour {} exists on interface {}", format_address(given.address), ifindex);
   if (neighbour == nullptr && !how.create)
-    return fail(ENOENT, "neighbour {} does not exist on interface {}", format_ipv4(given.address), ifindex);
+    return fail(ENOENT, "neighbour {} does not exist on interface {}", format_address(given.address),
+                ifindex);
   NeighbourChange made{.known = true, .resolved = true, .changed = true};
   if (neighbour == nullptr) {
     auto created = create(table, ifindex, given.address, word, now_ns, retired);
@@ -139,44 +147,53 @@ Result<NeighbourChange> Neighbours::add(Table& table, uint32_t ifindex, const Ne
     change(*neighbour, word, now_ns);
   }
   neighbour->protocol = given.protocol;
+  neighbour->router = given.router ? 1 : 0;
   return made;
 }
 
-Result<NeighbourInfo> Neighbours::remove(Table& table, Ipv4 address, RetireList& retired) {
+Result<NeighbourInfo> Neighbours::remove(Table& table, IpAddress address, RetireList& retired) {
   Neighbour* neighbour = find(table, address);
-  if (neighbour == nullptr) return fail(ENOENT, "neighbour {} does not exist", format_ipv4(address));
+  if (neighbour == nullptr) return fail(ENOENT, "neighbour {} does not exist", format_address(address));
   const NeighbourInfo info = info_of(*neighbour);
   erase(*neighbour, retired);
   return info;
 }
 
-Result<NeighbourChange> Neighbours::learn(Table& table, uint32_t ifindex, Ipv4 address, Mac mac,
-                                          NeighbourEvidence evidence, bool create_it, uint64_t now_ns,
-                                          RetireList& retired) {
+Result<NeighbourChange> Neighbours::learn(Table& table, uint32_t ifindex, IpAddress address, Mac mac,
+                                          NeighbourEvidence evidence, uint64_t now_ns, RetireList& retired) {
   if (!is_unicast(address) || !is_station(mac)) return NeighbourChange{};
-  const bool answer = evidence == NeighbourEvidence::kAnswer;
-  const NeighbourWord word(mac, answer ? NeighbourState::kReachable : NeighbourState::kStale);
+  NeighbourWord word(mac, evidence.solicited ? NeighbourState::kReachable : NeighbourState::kStale);
   Neighbour* neighbour = find(table, address);
   if (neighbour == nullptr) {
-    if (!create_it) return NeighbourChange{};
+    if (!evidence.creates) return NeighbourChange{};
     auto created = create(table, ifindex, address, word, now_ns, retired);
     if (!created) return std::unexpected(std::move(created.error()));
+    (*created)->router = evidence.router.value_or(false) ? 1 : 0;
     return NeighbourChange{.known = true, .resolved = true, .changed = true};
   }
   const NeighbourWord old = neighbour->read();
   const bool same = old.usable() && old.mac() == mac;
-  if (old.is(NeighbourState::kPermanent) || (same && !answer)) return NeighbourChange{.known = same};
+  if (old.is(NeighbourState::kPermanent)) return NeighbourChange{.known = same};
+  if (old.usable() && !same && !evidence.overrides) {
+    // Somebody else answers for it too: ours counts, but is checked when it is used.
+    if (!old.is(NeighbourState::kReachable)) return NeighbourChange{};
+    word = NeighbourWord(old.mac(), NeighbourState::kStale);
+    change(*neighbour, word, now_ns);
+    return NeighbourChange{.changed = true};
+  }
+  if (evidence.router) neighbour->router = *evidence.router ? 1 : 0;
+  if (same && !evidence.solicited) return NeighbourChange{.known = true};
   change(*neighbour, word, now_ns);
   return NeighbourChange{.known = true, .resolved = !old.usable(), .changed = old.word() != word.word()};
 }
 
-Result<NeighbourResolution> Neighbours::resolve(Table& table, uint32_t ifindex, Ipv4 address, uint64_t now_ns,
-                                                RetireList& retired) {
+Result<NeighbourResolution> Neighbours::resolve(Table& table, uint32_t ifindex, IpAddress address,
+                                                uint64_t now_ns, RetireList& retired) {
   const NeighbourWord word(0, NeighbourState::kIncomplete);
   Neighbour* neighbour = find(table, address);
   if (neighbour == nullptr) {
     if (!is_unicast(address))
-      return fail(EINVAL, "neighbour {}: a unicast address is needed", format_ipv4(address));
+      return fail(EINVAL, "neighbour {}: a unicast address is needed", format_address(address));
     auto created = create(table, ifindex, address, word, now_ns, retired);
     if (!created) return std::unexpected(std::move(created.error()));
     neighbour = *created;
@@ -190,16 +207,16 @@ Result<NeighbourResolution> Neighbours::resolve(Table& table, uint32_t ifindex, 
   return NeighbourResolution::kStarted;
 }
 
-Result<Neighbour*> Neighbours::create(Table& table, uint32_t ifindex, Ipv4 address, NeighbourWord word,
+Result<Neighbour*> Neighbours::create(Table& table, uint32_t ifindex, IpAddress address, NeighbourWord word,
                                       uint64_t now_ns, RetireList& retired) {
   if (count_ >= config_.limit)
-    return fail(ENOBUFS, "neighbour {}: all {} neighbours of the limit are in use", format_ipv4(address),
+    return fail(ENOBUFS, "neighbour {}: all {} neighbours of the limit are in use", format_address(address),
                 config_.limit);
   if (count_of(table) >= config_.interface_limit)
     return fail(ENOBUFS, "neighbour {}: all {} neighbours of the limit of interface {} are in use",
-                format_ipv4(address), config_.interface_limit, ifindex);
+                format_address(address), config_.interface_limit, ifindex);
   Retired* block = pools_.allocate(sizeof(Neighbour));
-  if (block == nullptr) return fail(ENOBUFS, "neighbour {}: no memory", format_ipv4(address));
+  if (block == nullptr) return fail(ENOBUFS, "neighbour {}: no memory", format_address(address));
   const Retired header = *block;
   auto* neighbour = new (block) Neighbour{};
   neighbour->retired = header;
@@ -209,7 +226,7 @@ Result<Neighbour*> Neighbours::create(Table& table, uint32_t ifindex, Ipv4 addre
   neighbour->word.store(word.word(), std::memory_order_relaxed);
   if (!insert(table, ifindex, *neighbour, retired)) {
     pools_.free_unpublished(*block);
-    return fail(ENOBUFS, "neighbour {}: no memory for the table of interface {}", format_ipv4(address),
+    return fail(ENOBUFS, "neighbour {}: no memory for the table of interface {}", format_address(address),
                 ifindex);
   }
   ++count_;
@@ -321,7 +338,7 @@ Neighbours::Queue Neighbours::queue_of(NeighbourState state) noexcept {
 
 void Neighbours::change(Neighbour& neighbour, NeighbourWord word, uint64_t now_ns) noexcept {
   neighbour.word.store(word.word(), std::memory_order_release);
-  neighbour.used.store(0, std::memory_order_relaxed);
+  neighbour.used.store(false, std::memory_order_relaxed);
   neighbour.tries = 0;
   enqueue(neighbour, queue_of(word.state()), now_ns);
 }
@@ -332,17 +349,18 @@ void Neighbours::enqueue(Neighbour& neighbour, uint8_t queue, uint64_t now_ns) n
   Timers& timers = queues_[queue];
   neighbour.queue = queue;
   neighbour.since_ms = to_ms(now_ns);
-  neighbour.next = nullptr;
+  neighbour.next = 0;
   neighbour.previous = timers.last;
-  (timers.last != nullptr ? timers.last->next : timers.first) = &neighbour;
-  timers.last = &neighbour;
+  const Link link = link_of(neighbour);
+  (timers.last != 0 ? at(timers.last).next : timers.first) = link;
+  timers.last = link;
 }
 
 void Neighbours::dequeue(Neighbour& neighbour) noexcept {
   if (neighbour.queue == kNoQueue) return;
   Timers& timers = queues_[neighbour.queue];
-  (neighbour.previous != nullptr ? neighbour.previous->next : timers.first) = neighbour.next;
-  (neighbour.next != nullptr ? neighbour.next->previous : timers.last) = neighbour.previous;
+  (neighbour.previous != 0 ? at(neighbour.previous).next : timers.first) = neighbour.next;
+  (neighbour.next != 0 ? at(neighbour.next).previous : timers.last) = neighbour.previous;
   neighbour.queue = kNoQueue;
 }
 
@@ -350,9 +368,9 @@ bool Neighbours::tick(uint64_t now_ns, uint32_t limit, std::vector<NeighbourActi
                       RetireList& retired) {
   for (Timers& timers : queues_) {
     // The difference is right even where the milliseconds wrap.
-    while (timers.first != nullptr && to_ms(now_ns) - timers.first->since_ms >= timers.timeout_ms) {
+    while (timers.first != 0 && to_ms(now_ns) - at(timers.first).since_ms >= timers.timeout_ms) {
       if (limit-- == 0) return true;
-      expire(*timers.first, now_ns, actions, retired);
+      expire(at(timers.first), now_ns, actions, retired);
     }
   }
   return false;
@@ -380,7 +398,7 @@ void Neighbours::expire(Neighbour& neighbour, uint64_t now_ns, std::vector<Neigh
     case kReachable:
       return change(neighbour, NeighbourWord(mac, NeighbourState::kStale), now_ns);
     case kStale:
-      if (neighbour.used.load(std::memory_order_relaxed) != 0)
+      if (neighbour.used.load(std::memory_order_relaxed))
         return change(neighbour, NeighbourWord(mac, NeighbourState::kDelay), now_ns);
       if (neighbour.tries + 1U < unused_checks_) return again();
       break;
@@ -406,15 +424,15 @@ void Neighbours::expire(Neighbour& neighbour, uint64_t now_ns, std::vector<Neigh
 uint64_t Neighbours::next_due_ns(uint64_t now_ns) const noexcept {
   uint64_t due = UINT64_MAX;
   for (const Timers& timers : queues_) {
-    if (timers.first == nullptr) continue;
-    const uint32_t waited_ms = to_ms(now_ns) - timers.first->since_ms;
+    if (timers.first == 0) continue;
+    const uint32_t waited_ms = to_ms(now_ns) - at(timers.first).since_ms;
     const uint32_t left_ms = waited_ms < timers.timeout_ms ? timers.timeout_ms - waited_ms : 0;
     due = std::min(due, now_ns + left_ms * kNsPerMs);
   }
   return due;
 }
 
-std::optional<NeighbourInfo> Neighbours::get(const Table& table, Ipv4 address) noexcept {
+std::optional<NeighbourInfo> Neighbours::get(const Table& table, IpAddress address) noexcept {
   const Neighbour* neighbour = find(table, address);
   if (neighbour == nullptr) return std::nullopt;
   return info_of(*neighbour);

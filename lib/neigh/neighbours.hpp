@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
-// All neighbours of all interfaces as the control thread changes them: added by users, learned from ARP,
-// checked and forgotten by timers.
+// All neighbours of all interfaces as the control thread changes them: added by users, learned from
+// ARP and neighbour discovery, checked and forgotten by timers.
 //
 // The life of a learned neighbour:
 //
-//   resolve -> INCOMPLETE --3 broadcasts, 1 s each--> FAILED --1 s--> removed
+//   resolve -> INCOMPLETE --3 questions to all, 1 s each--> FAILED --1 s--> removed
 //                  | learn
 //                  v
 //              REACHABLE --30 s--> STALE --used--> DELAY --5 s--> PROBE --3 requests, 1 s each--> removed
@@ -58,9 +58,17 @@ struct NeighbourAdd {
   static constexpr NeighbourAdd create_replace() noexcept { return {.create = true, .replace = true}; }
 };
 
-// What the ARP packet was that a neighbour is learned from: an answer to our request confirms that both
-// directions work, anything else only tells the MAC.
-enum class NeighbourEvidence : uint8_t { kAnswer, kOther };
+// What a packet says about a neighbour beside its MAC, in the words of RFC 4861 7.2.5.
+struct NeighbourEvidence {
+  bool solicited = false;  // an answer to our question: both directions work
+  bool overrides = true;   // counts against another MAC that is known
+  bool creates = false;    // a new neighbour may come of it, as when it asked for one of our own addresses
+  std::optional<bool> router = {};
+
+  // An ARP reply to us; any other ARP packet, or a neighbour solicitation.
+  static constexpr NeighbourEvidence answer() noexcept { return {.solicited = true}; }
+  static constexpr NeighbourEvidence other(bool creates) noexcept { return {.creates = creates}; }
+};
 
 struct NeighbourChange {
   bool known = false;     // there is such a neighbour now, with this MAC
@@ -69,29 +77,30 @@ struct NeighbourChange {
 };
 
 enum class NeighbourResolution : uint8_t {
-  kStarted,  // the caller sends the first request, by broadcast
+  kStarted,  // the caller sends the first request, to everyone
   kRunning,
   kUsable,  // there is a MAC already
 };
 
 struct NeighbourAction {
   enum class Kind : uint8_t {
-    kAskEveryone,  // send an ARP request by broadcast
-    kAskDirectly,  // send an ARP request to mac
+    kAskEveryone,  // send an ARP request by broadcast, a solicitation to its group
+    kAskDirectly,  // send it to mac
     kFailed,       // nobody answered: packets parked for it are dropped; after PROBE it is removed, too
     kForgotten,    // removed: stale and unused, or failed a second ago
   };
   Kind kind;
   uint32_t ifindex;
-  Ipv4 address;
+  IpAddress address;
   Mac mac;
 };
 
 struct NeighbourInfo {
-  Ipv4 address = 0;
+  IpAddress address = {};
   Mac mac = 0;
   NeighbourState state = NeighbourState::kFailed;
   uint8_t protocol = 0;
+  bool router = false;
 };
 
 class Neighbours {
@@ -109,15 +118,14 @@ class Neighbours {
   Result<NeighbourChange> add(Table& table, uint32_t ifindex, const NeighbourInfo& given, NeighbourAdd how,
                               uint64_t now_ns, RetireList& retired);
   // ENOENT when there is none. Returns what it was.
-  Result<NeighbourInfo> remove(Table& table, Ipv4 address, RetireList& retired);
+  Result<NeighbourInfo> remove(Table& table, IpAddress address, RetireList& retired);
 
-  // An ARP packet from a neighbour. create: a new neighbour may come of it, as when it asked for one of our
-  // own addresses. Permanent ones never change. ENOBUFS as for add; a MAC that no station has is ignored.
-  Result<NeighbourChange> learn(Table& table, uint32_t ifindex, Ipv4 address, Mac mac,
-                                NeighbourEvidence evidence, bool create, uint64_t now_ns,
-                                RetireList& retired);
+  // A packet from a neighbour. Permanent ones never change. ENOBUFS as for add; a MAC that no station has is
+  // ignored.
+  Result<NeighbourChange> learn(Table& table, uint32_t ifindex, IpAddress address, Mac mac,
+                                NeighbourEvidence evidence, uint64_t now_ns, RetireList& retired);
   // A worker has packets for an address without a MAC. ENOBUFS as for add.
-  Result<NeighbourResolution> resolve(Table& table, uint32_t ifindex, Ipv4 address, uint64_t now_ns,
+  Result<NeighbourResolution> resolve(Table& table, uint32_t ifindex, IpAddress address, uint64_t now_ns,
                                       RetireList& retired);
 
   // The interface went down, by its user (the kernel forgets all) or by loss of its carrier (it keeps
@@ -130,7 +138,7 @@ class Neighbours {
   // When tick() will have something to do, UINT64_MAX when never.
   uint64_t next_due_ns(uint64_t now_ns) const noexcept;
 
-  static std::optional<NeighbourInfo> get(const Table& table, Ipv4 address) noexcept;
+  static std::optional<NeighbourInfo> get(const Table& table, IpAddress address) noexcept;
   // A dump: begins with cursor 0, appends the next few neighbours and moves the cursor on; false once it was
   // the last part. A neighbour that is there all the time is reported exactly once, whatever else changes.
   static bool dump(const Table& table, uint64_t& cursor, std::vector<NeighbourInfo>& neighbours);
@@ -156,15 +164,21 @@ class Neighbours {
  private:
   enum Queue : uint8_t { kIncomplete, kReachable, kStale, kDelay, kProbe, kFailed, kQueues };
   static constexpr uint8_t kNoQueue = kQueues;
+  // The number of a block plus one, so that 0 means none.
+  using Link = uint32_t;
   struct Timers {
-    Neighbour* first = nullptr;
-    Neighbour* last = nullptr;
+    Link first = 0;
+    Link last = 0;
     uint32_t timeout_ms = 0;
   };
 
   static Queue queue_of(NeighbourState state) noexcept;
-  Result<Neighbour*> create(Table& table, uint32_t ifindex, Ipv4 address, NeighbourWord word, uint64_t now_ns,
-                            RetireList& retired);
+  Neighbour& at(Link link) const noexcept {
+    return *reinterpret_cast<Neighbour*>(pools_.at(sizeof(Neighbour), link - 1));
+  }
+  Link link_of(const Neighbour& neighbour) const noexcept { return pools_.number_of(neighbour.retired) + 1; }
+  Result<Neighbour*> create(Table& table, uint32_t ifindex, IpAddress address, NeighbourWord word,
+                            uint64_t now_ns, RetireList& retired);
   bool insert(Table& table, uint32_t ifindex, Neighbour& neighbour, RetireList& retired) noexcept;
   NeighbourTable* build(uint32_t ifindex, uint32_t count, const NeighbourTable* from) noexcept;
   void erase(Neighbour& neighbour, RetireList& retired) noexcept;

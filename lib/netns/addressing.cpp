@@ -10,63 +10,93 @@
 namespace mayfly {
 namespace {
 
-constexpr uint32_t kMostAddresses = 4096;  // of one interface: a list is copied for every change
 constexpr uint32_t kRoutesPerStep = 1024;
+constexpr uint32_t kConnectedMetric6 = 256;  // the kernel's
 
-bool is_host(const Ipv4Prefix& prefix) {
-  return prefix.length >= 31;
+// First and last address of the subnet are broadcast addresses.
+bool has_broadcast(const IpPrefix& prefix) {
+  return prefix.is_v4() && prefix.length < 31;
+}
+bool has_subnet(const IpPrefix& prefix) {
+  return prefix.length < prefix.most_length() && !(!prefix.is_v4() && is_link_local(prefix.address.v6()));
+}
+bool is_routed(IpAddress address) {
+  return address.is_v4() || !is_link_local(address.v6());
 }
 
-Ipv4Prefix host_prefix(Ipv4 address) {
-  return {address, 32};
+IpPrefix host_prefix(IpAddress address) {
+  IpPrefix prefix(address, 0);
+  prefix.length = prefix.most_length();
+  return prefix;
 }
 
-Ipv4 first_of(const Ipv4Prefix& prefix) {
+IpAddress first_of(const IpPrefix& prefix) {
   return prefix.network();
 }
-Ipv4 last_of(const Ipv4Prefix& prefix) {
-  return prefix.network() | ~prefix_mask(prefix.length);
+IpAddress last_of(const IpPrefix& prefix) {
+  return IpAddress(prefix.v4().network() | ~prefix_mask(prefix.length));
 }
 
-Status check_address(const Ipv4Prefix& prefix) {
-  const unsigned first_octet = prefix.address >> 24;
-  if (prefix.address == 0 || first_octet == 127 || first_octet >= 224)
+bool same_subnet(const IpPrefix& a, const IpPrefix& b) {
+  return a.length == b.length && a.contains(b.address);
+}
+
+Status check_address(const IpPrefix& prefix) {
+  if (prefix.length > prefix.most_length())
+    return fail(EINVAL, "prefix length {}: accepted 0..{}", prefix.length, prefix.most_length());
+  if (!prefix.is_v4()) {
+    const Ipv6 address = prefix.address.v6();
+    if (prefix.address.none() || address == Ipv6{0, 1} || is_multicast(address))
+      return fail(EADDRNOTAVAIL, "address {}: accepted unicast addresses, not ::, ::1 or ff00::/8",
+                  format_prefix(prefix));
+    return {};
+  }
+  const unsigned first_octet = prefix.address.v4() >> 24;
+  if (prefix.address.v4() == 0 || first_octet == 127 || first_octet >= 224)
     return fail(EADDRNOTAVAIL,
                 "address {}: accepted unicast addresses, not 0.0.0.0, 127.0.0.0/8 or 224.0.0.0/3",
                 format_prefix(prefix));
   return {};
 }
 
-Route kernel_route(uint32_t ifindex, const Ipv4Prefix& prefix, RouteType type, Ipv4 source) {
+Route kernel_route(uint32_t ifindex, const IpPrefix& prefix, RouteType type, IpAddress source) {
   Route route;
   route.address = prefix.network();
   route.length = prefix.length;
   route.type = type;
   route.protocol = RTPROT_KERNEL;
-  route.scope = type == RouteType::kLocal ? RT_SCOPE_HOST : RT_SCOPE_LINK;
   route.oif = ifindex;
-  route.prefsrc = source;
+  if (prefix.is_v4()) {
+    route.scope = type == RouteType::kLocal ? RT_SCOPE_HOST : RT_SCOPE_LINK;
+    route.prefsrc = source;
+  } else if (type == RouteType::kUnicast) {
+    route.metric = kConnectedMetric6;
+  }
   return route;
 }
 
 }  // namespace
 
-Status Addressing::add_local_route(uint32_t ifindex, const Ipv4Prefix& prefix) {
-  return rib_of(ifindex).add(
-      kernel_route(ifindex, host_prefix(prefix.address), RouteType::kLocal, prefix.address),
-      RouteAdd::create_append(), &interfaces_.record(ifindex).routes);
+Status Addressing::add_local_route(uint32_t ifindex, IpAddress address) {
+  if (!is_routed(address)) return {};
+  return rib_of(ifindex).add(kernel_route(ifindex, host_prefix(address), RouteType::kLocal, address),
+                             RouteAdd::create_append(), &interfaces_.record(ifindex).routes);
+}
+
+void Addressing::remove_local_route(uint32_t ifindex, IpAddress address) noexcept {
+  if (is_routed(address)) remove_route(ifindex, host_prefix(address), RouteType::kLocal);
 }
 
 // All or none of the subnet's routes.
-Status Addressing::add_subnet_routes(uint32_t ifindex, const Ipv4Prefix& prefix) {
-  if (prefix.length == 32) return {};
+Status Addressing::add_subnet_routes(uint32_t ifindex, const IpPrefix& prefix) {
+  if (!has_subnet(prefix)) return {};
   uint32_t* routes = &interfaces_.record(ifindex).routes;
   Rib& rib = rib_of(ifindex);
-  const Ipv4Prefix subnet{prefix.network(), prefix.length};
+  const IpPrefix subnet(prefix.network(), prefix.length);
   auto added = rib.add(kernel_route(ifindex, subnet, RouteType::kUnicast, prefix.address),
                        RouteAdd::create_append(), routes);
-  if (!added || is_host(prefix)) return added;
-  for (const Ipv4 broadcast : {first_of(prefix), last_of(prefix)}) {
+  if (!added || !has_broadcast(prefix)) return added;
+  for (const IpAddress broadcast : {first_of(prefix), last_of(prefix)}) {
     added = rib.add(kernel_route(ifindex, host_prefix(broadcast), RouteType::kBroadcast, prefix.address),
                     RouteAdd::create_append(), routes);
     if (added) continue;
@@ -78,7 +108,7 @@ Status Addressing::add_subnet_routes(uint32_t ifindex, const Ipv4Prefix& prefix)
   return {};
 }
 
-void Addressing::remove_route(uint32_t ifindex, const Ipv4Prefix& prefix, RouteType type) noexcept {
+void Addressing::remove_route(uint32_t ifindex, const IpPrefix& prefix, RouteType type) noexcept {
   RouteMatch match;
   match.address = prefix.network();
   match.length = prefix.length;
@@ -91,100 +121,113 @@ void Addressing::remove_route(uint32_t ifindex, const Ipv4Prefix& prefix, RouteT
                "no memory to take a route out of a FIB");
 }
 
-void Addressing::remove_subnet_routes(uint32_t ifindex, const Ipv4Prefix& prefix) noexcept {
-  if (prefix.length == 32) return;
+void Addressing::remove_subnet_routes(uint32_t ifindex, const IpPrefix& prefix) noexcept {
+  if (!has_subnet(prefix)) return;
   remove_route(ifindex, prefix, RouteType::kUnicast);
-  if (is_host(prefix)) return;
+  if (!has_broadcast(prefix)) return;
   remove_route(ifindex, host_prefix(first_of(prefix)), RouteType::kBroadcast);
   remove_route(ifindex, host_prefix(last_of(prefix)), RouteType::kBroadcast);
 }
 
-Status Addressing::publish(uint32_t ifindex, const AddressList* old, const Ipv4Prefix* add,
-                           const Ipv4Prefix* remove, RetireList& retired) {
-  Interface& interface = interfaces_.interface(ifindex);
-  const uint32_t count =
-      (old == nullptr ? 0 : old->count) + (add != nullptr ? 1 : 0) - (remove != nullptr ? 1 : 0);
-  AddressList* next = nullptr;
-  if (count > 0) {
-    next = blocks_.allocate<AddressList>(count * sizeof(Ipv4Prefix));
-    if (next == nullptr)
-      return fail(ENOBUFS, "no memory for the addresses of '{}'", interfaces_.record(ifindex).name);
-    next->count = 0;
-    if (old != nullptr)
-      for (const Ipv4Prefix& prefix : old->all())
-        if (remove == nullptr || prefix != *remove) next->prefixes[next->count++] = prefix;
-    if (add != nullptr) next->prefixes[next->count++] = *add;
-  }
-  AddressList* const last = interface.addresses.own();
-  interface.addresses.publish(next);
-  if (last != nullptr) blocks_.retire(last->retired, retired);
-  return {};
+// The interface's list, not published, with room for so many more.
+Result<AddressList*> Addressing::copy_list(uint32_t ifindex, uint32_t more) {
+  const AddressList* old = list_of(ifindex);
+  const uint32_t count = old == nullptr ? 0 : old->count;
+  auto* copy = blocks_.allocate<AddressList>((count + more) * sizeof(InterfaceAddress));
+  if (copy == nullptr)
+    return fail(ENOBUFS, "no memory for the addresses of '{}'", interfaces_.record(ifindex).name);
+  copy->count = count;
+  if (old != nullptr) std::ranges::copy(old->all(), copy->entries);
+  return copy;
 }
 
-Status Addressing::add(uint32_t ifindex, const Ipv4Prefix& prefix, RetireList& retired) {
+void Addressing::publish(uint32_t ifindex, AddressList* next, RetireList& retired) noexcept {
+  if (next->count == 0) {
+    blocks_.free_unpublished(next->retired);
+    next = nullptr;
+  }
+  auto& addresses = interfaces_.interface(ifindex).addresses;
+  AddressList* const last = addresses.own();
+  addresses.publish(next);
+  if (last != nullptr) blocks_.retire(last->retired, retired);
+}
+
+Status Addressing::add(uint32_t ifindex, const IpPrefix& prefix, uint8_t flags, RetireList& retired) {
   if (auto valid = check_address(prefix); !valid) return valid;
-  const char* name = interfaces_.record(ifindex).name;
-  const AddressList* old = interfaces_.interface(ifindex).addresses.own();
+  const InterfaceRecord& record = interfaces_.record(ifindex);
   bool known_local = false;
   bool known_subnet = false;
-  if (old != nullptr) {
+  if (const AddressList* old = list_of(ifindex); old != nullptr) {
     if (old->count == kMostAddresses)
       return fail(ENOBUFS, "address {}: '{}' has {} addresses, the most an interface can have",
-                  format_prefix(prefix), name, kMostAddresses);
-    for (const Ipv4Prefix& other : old->all()) {
-      if (other == prefix)
-        return fail(EEXIST, "address {}: '{}' has it already", format_prefix(prefix), name);
-      known_local |= other.address == prefix.address;
-      known_subnet |= other.length == prefix.length && other.contains(prefix.address);
+                  format_prefix(prefix), record.name, kMostAddresses);
+    for (const InterfaceAddress& other : old->all()) {
+      if (other.prefix() == prefix)
+        return fail(EEXIST, "address {}: '{}' has it already", format_prefix(prefix), record.name);
+      if (other.address == prefix.address) {
+        known_local = true;
+        flags = static_cast<uint8_t>(flags | (other.flags & ~InterfaceAddress::kNoDad));
+      }
+      known_subnet |= same_subnet(other.prefix(), prefix);
     }
   }
-  if (!known_local)
-    if (auto added = add_local_route(ifindex, prefix); !added) return added;
-  if (!known_subnet && interfaces_.record(ifindex).admin_up)
-    if (auto added = add_subnet_routes(ifindex, prefix); !added) {
-      if (!known_local) remove_route(ifindex, host_prefix(prefix.address), RouteType::kLocal);
-      return added;
-    }
-  if (auto published = publish(ifindex, old, &prefix, nullptr, retired); !published) {
-    if (!known_local) remove_route(ifindex, host_prefix(prefix.address), RouteType::kLocal);
-    if (!known_subnet && interfaces_.record(ifindex).admin_up) remove_subnet_routes(ifindex, prefix);
-    return published;
+  const auto next = copy_list(ifindex, 1);
+  if (!next) return std::unexpected(next.error());
+  Status added = known_local ? Status{} : add_local_route(ifindex, prefix.address);
+  if (added && !known_subnet && record.admin_up) {
+    added = add_subnet_routes(ifindex, prefix);
+    if (!added && !known_local) remove_local_route(ifindex, prefix.address);
   }
+  if (!added) {
+    blocks_.free_unpublished((*next)->retired);
+    return added;
+  }
+  InterfaceAddress entry{prefix.address, prefix.length, flags};
+  if (!known_local && record.admin_up && ask_about(ifindex, entry))
+    entry.flags |= InterfaceAddress::kOptimistic;
+  (*next)->entries[(*next)->count++] = entry;
+  publish(ifindex, *next, retired);
   ++addresses_;
   return {};
 }
 
-Status Addressing::remove(uint32_t ifindex, const Ipv4Prefix& prefix, RetireList& retired) {
-  const AddressList* old = interfaces_.interface(ifindex).addresses.own();
-  if (old == nullptr || std::ranges::find(old->all(), prefix) == old->all().end())
+Status Addressing::remove(uint32_t ifindex, const IpPrefix& prefix, RetireList& retired) {
+  const AddressList* old = list_of(ifindex);
+  if (old == nullptr || std::ranges::find(old->all(), prefix, &InterfaceAddress::prefix) == old->all().end())
     return fail(EADDRNOTAVAIL, "address {}: '{}' does not have it", format_prefix(prefix),
                 interfaces_.record(ifindex).name);
   bool local_needed = false;
-  bool subnet_needed = prefix.length == 32;
-  for (const Ipv4Prefix& other : old->all()) {
-    if (other == prefix) continue;
+  bool subnet_needed = false;
+  for (const InterfaceAddress& other : old->all()) {
+    if (other.prefix() == prefix) continue;
     local_needed |= other.address == prefix.address;
-    subnet_needed |= other.length == prefix.length && other.contains(prefix.address);
+    subnet_needed |= same_subnet(other.prefix(), prefix);
   }
-  if (auto published = publish(ifindex, old, nullptr, &prefix, retired); !published) return published;
-  if (!local_needed) remove_route(ifindex, host_prefix(prefix.address), RouteType::kLocal);
+  const auto next = copy_list(ifindex, 0);
+  if (!next) return std::unexpected(next.error());
+  const std::span<InterfaceAddress> entries((*next)->entries, (*next)->count);
+  const auto gone = std::ranges::find(entries, prefix, &InterfaceAddress::prefix);
+  std::copy(gone + 1, entries.end(), gone);
+  --(*next)->count;
+  publish(ifindex, *next, retired);
+  if (!local_needed) remove_local_route(ifindex, prefix.address);
   if (!subnet_needed && interfaces_.record(ifindex).admin_up) remove_subnet_routes(ifindex, prefix);
   --addresses_;
   return {};
 }
 
-Status Addressing::came_up(uint32_t ifindex) {
-  const AddressList* list = interfaces_.interface(ifindex).addresses.own();
+Status Addressing::came_up(uint32_t ifindex, RetireList& retired) {
+  const AddressList* list = list_of(ifindex);
   if (list == nullptr) return {};
   const auto all = list->all();
   for (size_t i = 0; i < all.size(); ++i) {
-    const auto same_subnet = [&](const Ipv4Prefix& other) {
-      return other.length == all[i].length && other.contains(all[i].address);
+    const auto same = [&](const InterfaceAddress& other) {
+      return same_subnet(other.prefix(), all[i].prefix());
     };
-    if (std::ranges::any_of(all.first(i), same_subnet)) continue;
-    if (auto added = add_subnet_routes(ifindex, all[i]); !added) return added;
+    if (std::ranges::any_of(all.first(i), same)) continue;
+    if (auto added = add_subnet_routes(ifindex, all[i].prefix()); !added) return added;
   }
-  return {};
+  return ask_about_all(ifindex, retired);
 }
 
 void Addressing::remove_all_routes(uint32_t ifindex) noexcept {
@@ -197,11 +240,13 @@ void Addressing::remove_all_routes(uint32_t ifindex) noexcept {
 
 void Addressing::went_down(uint32_t ifindex, RetireList& retired) {
   remove_all_routes(ifindex);
-  if (const AddressList* list = interfaces_.interface(ifindex).addresses.own(); list != nullptr)
+  if (const AddressList* list = list_of(ifindex); list != nullptr)
     for (size_t i = 0; i < list->count; ++i) {
-      if (std::ranges::count(list->all().first(i), list->prefixes[i].address, &Ipv4Prefix::address) != 0)
+      const InterfaceAddress& entry = list->entries[i];
+      if (!entry.usable() ||
+          std::ranges::count(list->all().first(i), entry.address, &InterfaceAddress::address) != 0)
         continue;
-      const auto kept = add_local_route(ifindex, list->prefixes[i]);
+      const auto kept = add_local_route(ifindex, entry.address);
       MAYFLY_CHECK(kept.has_value(), "no memory to keep the local route of an address");
     }
   neighbours_.flush(interfaces_.interface(ifindex).neighbours, Neighbours::Flush::kAll, retired);
@@ -229,6 +274,111 @@ void Addressing::detach(uint32_t ifindex, RetireList&) {
   Interface& interface = interfaces_.interface(ifindex);
   if (const AddressList* list = interface.addresses.own(); list != nullptr) addresses_ -= list->count;
   if (interface.neighbours.own() != nullptr) neighbours_.detach(interface.neighbours);
+}
+
+Status Addressing::set_unnumbered(uint32_t ifindex, uint32_t lender) {
+  Interface& interface = interfaces_.interface(ifindex);
+  if (lender == kNoInterface) {
+    interface.unnumbered.store(kNoInterface, std::memory_order_relaxed);
+    return {};
+  }
+  const char* name = interfaces_.record(lender).name;
+  const Interface& from = interfaces_.interface(lender);
+  if (lender == ifindex)
+    return fail(EINVAL, "unnumbered '{}': an interface cannot use its own addresses", name);
+  if (from.netns.own() != interface.netns.own())
+    return fail(EINVAL, "unnumbered '{}': of another namespace", name);
+  if (lender_of(lender) != kNoInterface) return fail(EINVAL, "unnumbered '{}': is unnumbered itself", name);
+  // A worker that meets one word of the old and one of the new sees nobody for that moment.
+  interface.unnumbered_id.store(from.id, std::memory_order_relaxed);
+  interface.unnumbered.store(lender, std::memory_order_relaxed);
+  return {};
+}
+
+uint32_t Addressing::lender_of(uint32_t ifindex) const noexcept {
+  const Interface& interface = interfaces_.interface(ifindex);
+  const uint32_t lender = interface.unnumbered.load(std::memory_order_relaxed);
+  if (lender == kNoInterface || !interfaces_.exists(lender)) return kNoInterface;
+  const Interface& from = interfaces_.interface(lender);
+  const bool same = from.id == interface.unnumbered_id.load(std::memory_order_relaxed) &&
+                    from.netns.own() == interface.netns.own();
+  return same ? lender : kNoInterface;
+}
+
+// Whether the address counts as optimistic now.
+bool Addressing::ask_about(uint32_t ifindex, const InterfaceAddress& entry) {
+  if (entry.address.is_v4() || (entry.flags & InterfaceAddress::kNoDad) != 0) return false;
+  if (questions_.size() + asked_.size() >= kMostQuestions) return false;
+  questions_.push_back({ifindex, interfaces_.interface(ifindex).id, entry.address.v6()});
+  return true;
+}
+
+Status Addressing::ask_about_all(uint32_t ifindex, RetireList& retired) {
+  const auto asks = [](const InterfaceAddress& entry) {
+    return !entry.address.is_v4() && (entry.flags & InterfaceAddress::kNoDad) == 0;
+  };
+  if (std::ranges::none_of(list_of(ifindex)->all(), asks)) return {};
+  const auto next = copy_list(ifindex, 0);
+  if (!next) return std::unexpected(next.error());
+  for (InterfaceAddress& entry : std::span((*next)->entries, (*next)->count)) {
+    if (!asks(entry)) continue;
+    if (!entry.usable())
+      if (auto added = add_local_route(ifindex, entry.address); !added && added.error().code != EEXIST) {
+        blocks_.free_unpublished((*next)->retired);
+        return added;
+      }
+    entry.flags = ask_about(ifindex, entry) ? InterfaceAddress::kOptimistic : 0;
+  }
+  publish(ifindex, *next, retired);
+  return {};
+}
+
+bool Addressing::conflict(uint32_t ifindex, Ipv6 address, RetireList& retired) {
+  const auto concerned = [&](const InterfaceAddress& entry) {
+    return entry.address == IpAddress(address) && (entry.flags & InterfaceAddress::kOptimistic) != 0;
+  };
+  const AddressList* list = list_of(ifindex);
+  if (list == nullptr || std::ranges::none_of(list->all(), concerned)) return false;
+  const auto next = copy_list(ifindex, 0);
+  if (!next) return false;
+  for (InterfaceAddress& entry : std::span((*next)->entries, (*next)->count))
+    if (concerned(entry)) entry.flags = InterfaceAddress::kDuplicate;
+  publish(ifindex, *next, retired);
+  remove_local_route(ifindex, IpAddress(address));
+  return true;
+}
+
+bool Addressing::tick(uint64_t now_ns, std::vector<AddressQuestion>& questions, RetireList& retired) {
+  const auto exists = [&](const AddressQuestion& question) {
+    return interfaces_.exists(question.ifindex) && interfaces_.interface(question.ifindex).id == question.id;
+  };
+  for (uint32_t left = kQuestionsPerTick; left != 0 && !questions_.empty(); --left) {
+    const AddressQuestion question = questions_.front();
+    questions_.pop_front();
+    if (!exists(question)) continue;
+    questions.push_back(question);
+    asked_.push_back({question, now_ns});
+  }
+  for (uint32_t left = kSettledPerTick; !asked_.empty() && now_ns - asked_.front().at_ns >= kAnswerNs;) {
+    if (left-- == 0) return true;
+    if (exists(asked_.front().question)) settle(asked_.front().question, retired);
+    asked_.pop_front();
+  }
+  return false;
+}
+
+// Without memory the address stays optimistic, which only makes it a less preferred source.
+void Addressing::settle(const AddressQuestion& question, RetireList& retired) noexcept {
+  const auto concerned = [&](const InterfaceAddress& entry) {
+    return entry.address == IpAddress(question.address) && (entry.flags & InterfaceAddress::kOptimistic) != 0;
+  };
+  const AddressList* list = list_of(question.ifindex);
+  if (list == nullptr || std::ranges::none_of(list->all(), concerned)) return;
+  const auto next = copy_list(question.ifindex, 0);
+  if (!next) return;
+  for (InterfaceAddress& entry : std::span((*next)->entries, (*next)->count))
+    if (concerned(entry)) entry.flags &= static_cast<uint8_t>(~InterfaceAddress::kOptimistic);
+  publish(question.ifindex, *next, retired);
 }
 
 }  // namespace mayfly

@@ -16,11 +16,12 @@ namespace mayfly {
 
 struct Netns {
   Netns(std::string netns_name, BlockPools& blocks, RouteTable& routes)
-      : name(std::move(netns_name)), fib(blocks), rib(routes, fib) {}
+      : name(std::move(netns_name)), fib(blocks), fib6(blocks), rib(routes, fib, fib6) {}
 
   Retired retired{};
   std::string name;
   Fib fib;
+  Fib6 fib6;
   Rib rib;
 
   // Control only.

@@ -22,6 +22,7 @@ class RetiredNetnses final : public RetiredKind {
     auto& netns = reinterpret_cast<Netns&>(object);
     netns.rib.dismantle(returns);
     netns.fib.dismantle(returns);
+    netns.fib6.dismantle(returns);
   }
   void reclaim(Retired& object, Returns& returns) const override {
     auto& netns = reinterpret_cast<Netns&>(object);
@@ -118,7 +119,7 @@ void NetnsTable::unlink(Netns& netns) noexcept {
 void NetnsTable::retire(Netns& netns, RetireList& retired) noexcept {
   MAYFLY_DEBUG_CHECK(ids_[netns.number] == 0, "a namespace was retired before it was unlinked");
   netns.rib.detach();
-  const size_t bytes = kBlockBytes + netns.fib.bytes() + netns.rib.bytes();
+  const size_t bytes = kBlockBytes + netns.fib.bytes() + netns.fib6.bytes() + netns.rib.bytes();
   netns.retired.bytes = static_cast<uint32_t>(std::min<size_t>(bytes, UINT32_MAX));
   retired.retire(netns.retired);
 }

@@ -7,7 +7,7 @@
 // that the chatter of a shared segment costs a look-up and no message.
 #include <optional>
 
-#include "iface/address_list.hpp"
+#include "iface/own_addresses.hpp"
 #include "neigh/neighbour.hpp"
 #include "pipeline/stages.hpp"
 #include "pipeline/wire.hpp"
@@ -46,12 +46,13 @@ std::optional<Arp> parse(const uint8_t* network) noexcept {
 }
 
 void tell_control(Path& path, const Interface& interface, const Arp& arp, bool solicited) noexcept {
-  path.to_control.push({.type = WorkerMessage::Type::arp_seen,
+  path.to_control.push({.type = WorkerMessage::Type::neighbour_seen,
                         .solicited = solicited,
+                        .creates = !solicited,
                         .ifindex = interface.ifindex,
                         .id = interface.id,
                         .mac = arp.sender_mac,
-                        .address = arp.sender});
+                        .address = IpAddress(arp.sender)});
 }
 
 bool is_news(const Neighbour* known, const Arp& arp) noexcept {
@@ -94,12 +95,11 @@ void input_arp(Path& path, const Packet& packet, PacketVector& answers) noexcept
   if (packet.mbuf->data_len < before + sizeof(ArpPacket)) return drop(path, packet, DropReason::truncated);
   const std::optional<Arp> arp = parse(packet.network);
   const Interface& interface = *packet.ingress;
-  const AddressList* addresses = interface.addresses.read();
   // Somebody who uses an address of ours teaches us nothing.
-  if (!arp || (addresses != nullptr && addresses->has(arp->sender)))
+  if (!arp || is_own_address(path.interfaces, interface, IpAddress(arp->sender)))
     return drop(path, packet, DropReason::arp_invalid);
-  const Neighbour* known = find_neighbour(interface.neighbours.read(), arp->sender);
-  const bool for_us = addresses != nullptr && addresses->has(arp->target);
+  const Neighbour* known = find_neighbour(interface.neighbours.read(), IpAddress(arp->sender));
+  const bool for_us = is_own_address(path.interfaces, interface, IpAddress(arp->target));
   if (for_us && !arp->reply) {
     if (arp->sender != 0 && is_news(known, *arp)) tell_control(path, interface, *arp, false);
     return answer(packet, *arp, answers);
@@ -119,8 +119,8 @@ void send_arp_request(Path& path, const ControlMessage& message) noexcept {
   if (mbuf == nullptr) return count_drop(path, egress, Side::tx, DropReason::no_mbuf);
   auto* const network = reinterpret_cast<uint8_t*>(rte_pktmbuf_append(mbuf, sizeof(ArpPacket)));
   if (network == nullptr) return drop(path, mbuf, egress, Side::tx, DropReason::no_headroom);
-  write_arp(network, kArpRequest, egress->mac.load(std::memory_order_relaxed), message.source,
-            message.mac == kBroadcastMac ? 0 : message.mac, message.address);
+  write_arp(network, kArpRequest, egress->mac.load(std::memory_order_relaxed), message.source.v4(),
+            message.mac == kBroadcastMac ? 0 : message.mac, message.address.v4());
   PacketVector packets;
   packets.append(Packet{.mbuf = mbuf,
                         .network = network,

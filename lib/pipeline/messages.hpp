@@ -11,26 +11,35 @@
 #include <cstdint>
 #include <memory>
 
-#include "base/address.hpp"
+#include "base/ip_address.hpp"
 
 namespace mayfly {
 
 struct WorkerMessage {
   enum class Type : uint8_t {
     neighbour_wanted,  // a packet waits for `address` on the interface; nothing is known about it
-    arp_seen,          // somebody on the interface said that `address` is at `mac`
+    neighbour_seen,    // somebody on the interface said that `address` is at `mac`
+    address_conflict,  // `mac` uses `address`, which is the interface's and not yet known to be so alone
   };
   Type type;
-  bool solicited;  // arp_seen: a reply to us, not a request or gratuitous
+  // neighbour_seen: NeighbourEvidence.
+  bool solicited = false;     // an answer to us
+  bool overrides = true;      // counts against another MAC
+  bool creates = false;       // a new neighbour may come of it
+  bool tells_router = false;  // `router` says something
+  bool router = false;
   uint32_t ifindex;
   uint64_t id;
   Mac mac;
-  Ipv4 address;
+  IpAddress address;
 };
 
 struct ControlMessage {
   enum class Type : uint8_t {
-    send_arp_request,    // for `address`, from `source`; to `mac`, kBroadcastMac when it is not known
+    // ARP request or neighbour solicitation for `address`, from `source`; to `mac`, to everyone (IPv6: the
+    // solicited-node group) when that is kBroadcastMac. An IPv6 one without a source asks whether somebody
+    // else has the interface's own address.
+    ask_neighbour,
     neighbour_resolved,  // packets parked for `address` can go
     neighbour_failed,    // they are dropped
   };
@@ -38,8 +47,8 @@ struct ControlMessage {
   uint32_t ifindex;
   uint64_t id;
   Mac mac;
-  Ipv4 address;
-  Ipv4 source;
+  IpAddress address;
+  IpAddress source;
 };
 
 // Single producer, single consumer, wait-free, fixed size; copies values. Producer and consumer indexes live

@@ -11,7 +11,7 @@ namespace {
 // True when the packet can go on.
 bool resolve(Path& path, Packet& packet) noexcept {
   const Interface& egress = *packet.egress;
-  const Neighbour* neighbour = find_neighbour(egress.neighbours.read(), packet.address);
+  const Neighbour* neighbour = find_neighbour(egress.neighbours.read(), IpAddress(packet.address));
   if (neighbour != nullptr) [[likely]] {
     const NeighbourWord word = neighbour->read();
     if (word.usable()) [[likely]] {
@@ -38,7 +38,7 @@ bool resolve(Path& path, Packet& packet) noexcept {
 void neighbour(Path& path, PacketVector& packets) noexcept {
   for (const Packet& packet : packets)
     if (const NeighbourTable* table = packet.egress->neighbours.read(); table != nullptr)
-      prefetch_neighbour_slot(table, packet.address);
+      prefetch_neighbour_slot(table, IpAddress(packet.address));
   uint32_t kept = 0;
   for (Packet& packet : packets)
     if (resolve(path, packet)) [[likely]]

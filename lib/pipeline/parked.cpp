@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "iface/address_list.hpp"
+#include "iface/own_addresses.hpp"
 #include "neigh/neighbour.hpp"
 #include "pipeline/stages.hpp"
 #include "pipeline/wire.hpp"
@@ -15,11 +15,10 @@ using Queue = Parking::Queue;
 
 void ask(Path& path, Queue& queue) noexcept {
   const bool asked = path.to_control.push({.type = WorkerMessage::Type::neighbour_wanted,
-                                           .solicited = false,
                                            .ifindex = queue.ifindex,
                                            .id = queue.id,
                                            .mac = 0,
-                                           .address = queue.address});
+                                           .address = IpAddress(queue.address)});
   queue.asked_ms = asked ? path.now_ms() : path.now_ms() - kAskAgainMs;
 }
 
@@ -53,7 +52,7 @@ void check_queue(Path& path, Queue& queue) noexcept {
   const Interface* egress = find_live(path, queue.ifindex, queue.id);
   if (egress == nullptr || sendable_bytes(path, *egress) == 0)
     return drop_queue(path, queue, DropReason::interface_gone);
-  if (const Neighbour* neighbour = find_neighbour(egress->neighbours.read(), queue.address);
+  if (const Neighbour* neighbour = find_neighbour(egress->neighbours.read(), IpAddress(queue.address));
       neighbour != nullptr) {
     const NeighbourWord word = neighbour->read();
     if (word.usable()) return send_queue(path, queue, *egress, word.mac());
@@ -70,8 +69,7 @@ void check_queue(Path& path, Queue& queue) noexcept {
 void park(Path& path, const Packet& packet) noexcept {
   const Interface& egress = *packet.egress;
   Parking& parking = path.parking;
-  const AddressList* addresses = egress.addresses.read();
-  if (addresses == nullptr || addresses->count == 0)
+  if (source_of(path.interfaces, egress, IpAddress(packet.address)).none())
     return drop(path, packet.mbuf, &egress, Side::tx, DropReason::neighbour_no_source);
   Queue* queue = parking.find(egress.ifindex, egress.id, packet.address);
   if (queue != nullptr && queue->count == Parking::kPacketsPerNeighbour)
@@ -85,12 +83,12 @@ void park(Path& path, const Packet& packet) noexcept {
 }
 
 void neighbour_resolved(Path& path, const ControlMessage& message) noexcept {
-  if (Queue* queue = path.parking.find(message.ifindex, message.id, message.address); queue != nullptr)
+  if (Queue* queue = path.parking.find(message.ifindex, message.id, message.address.v4()); queue != nullptr)
     check_queue(path, *queue);
 }
 
 void neighbour_failed(Path& path, const ControlMessage& message) noexcept {
-  if (Queue* queue = path.parking.find(message.ifindex, message.id, message.address); queue != nullptr)
+  if (Queue* queue = path.parking.find(message.ifindex, message.id, message.address.v4()); queue != nullptr)
     drop_queue(path, *queue, DropReason::neighbour_failed);
 }
 

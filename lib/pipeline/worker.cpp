@@ -79,8 +79,8 @@ void Worker::handle_messages() noexcept {
   ControlMessage message;
   for (uint32_t left = kMessagesPerLoop; left != 0 && settings_.from_control.pop(&message); --left) {
     switch (message.type) {
-      case ControlMessage::Type::send_arp_request:
-        send_arp_request(path_, message);
+      case ControlMessage::Type::ask_neighbour:
+        if (message.address.is_v4()) send_arp_request(path_, message);
         break;
       case ControlMessage::Type::neighbour_resolved:
         neighbour_resolved(path_, message);

@@ -70,6 +70,14 @@ BlockPools::SizeClass& BlockPools::class_of(const Retired& block) const noexcept
   return *classes_[class_index(block.bytes)];
 }
 
+uint32_t BlockPools::number_of(const Retired& block) const noexcept {
+  return class_of(block).pool().index_of(&block);
+}
+
+Retired* BlockPools::at(size_t bytes, uint32_t number) const noexcept {
+  return static_cast<Retired*>(classes_[class_index(bytes)]->pool().at(number));
+}
+
 void BlockPools::free_unpublished(Retired& block) noexcept {
   class_of(block).pool().free(&block);
 }

@@ -45,6 +45,11 @@ class BlockPools {
 
   static size_t capacity_of(const Retired& block) noexcept { return block.bytes; }
 
+  // A block as a number among those of its size, half as long as a pointer, and the block of the number that
+  // `bytes` bytes were allocated for.
+  uint32_t number_of(const Retired& block) const noexcept;
+  Retired* at(size_t bytes, uint32_t number) const noexcept;
+
   void retire(Retired& block, RetireList& list) noexcept { list.retire(block); }
   void free_unpublished(Retired& block) noexcept;
   void give_back(Retired& block, Returns& returns) noexcept;

@@ -22,7 +22,16 @@ using State = NeighbourState;
 using Kind = NeighbourAction::Kind;
 
 constexpr Mac kMac = 0x020000000001;
-constexpr Ipv4 kNet = 0x0a000000;
+// Test addresses of both families by number: even ones are IPv4.
+constexpr IpAddress host(uint32_t number) {
+  if (number % 2 == 0) return IpAddress(Ipv4{0x0a000000 + number});
+  return IpAddress(Ipv6{0x2001'0db8'0000'0000ULL + number % 8, number});
+}
+constexpr IpAddress visitor_of(uint32_t number) {
+  return host(0x0100'0000 + number);
+}
+
+constexpr NeighbourEvidence kAnswer = NeighbourEvidence::answer();
 constexpr NeighbourAdd kAdd = NeighbourAdd::create_exclusive();
 constexpr NeighbourAdd kReplace = NeighbourAdd::create_replace();
 
@@ -70,22 +79,22 @@ class NeighboursTest : public testing::Test {
     }
   }
 
-  Result<NeighbourChange> add(uint32_t interface, Ipv4 address, State state, NeighbourAdd how,
+  Result<NeighbourChange> add(uint32_t interface, IpAddress address, State state, NeighbourAdd how,
                               Mac mac = kMac) {
     return neighbours->add(tables[interface], interface, {.address = address, .mac = mac, .state = state},
                            how, now, retired);
   }
-  Result<NeighbourChange> learn(Ipv4 address, NeighbourEvidence evidence, bool create, Mac mac = kMac) {
-    return neighbours->learn(tables[1], 1, address, mac, evidence, create, now, retired);
+  Result<NeighbourChange> learn(IpAddress address, NeighbourEvidence evidence, Mac mac = kMac) {
+    return neighbours->learn(tables[1], 1, address, mac, evidence, now, retired);
   }
-  Result<NeighbourResolution> resolve(Ipv4 address) {
+  Result<NeighbourResolution> resolve(IpAddress address) {
     return neighbours->resolve(tables[1], 1, address, now, retired);
   }
-  State state_of(Ipv4 address) const {
+  State state_of(IpAddress address) const {
     const auto info = Neighbours::get(tables[1], address);
     return info ? info->state : State{0};
   }
-  const Neighbour* find(Ipv4 address) const { return find_neighbour(tables[1].read(), address); }
+  const Neighbour* find(IpAddress address) const { return find_neighbour(tables[1].read(), address); }
 
   std::vector<NeighbourAction> advance(uint64_t ns) {
     std::vector<NeighbourAction> actions;
@@ -119,102 +128,105 @@ class NeighboursTest : public testing::Test {
 };
 
 TEST_F(NeighboursTest, AddReplaceRemove) {
-  EXPECT_EQ(add(1, 0, State::kPermanent, kAdd).error().code, EINVAL);
-  EXPECT_EQ(add(1, 0xe0000001, State::kPermanent, kAdd).error().code, EINVAL);
-  EXPECT_EQ(add(1, kNet + 1, State::kFailed, kAdd).error().code, EINVAL);
-  EXPECT_EQ(add(1, kNet + 1, State::kPermanent, kAdd, 0).error().code, EINVAL);
-  EXPECT_EQ(add(1, kNet + 1, State::kPermanent, {.replace = true}).error().code, ENOENT);
+  EXPECT_EQ(add(1, IpAddress(Ipv4{0}), State::kPermanent, kAdd).error().code, EINVAL);
+  EXPECT_EQ(add(1, IpAddress(Ipv4{0xe0000001}), State::kPermanent, kAdd).error().code, EINVAL);
+  EXPECT_EQ(add(1, IpAddress{}, State::kPermanent, kAdd).error().code, EINVAL);
+  EXPECT_EQ(add(1, IpAddress(Ipv6{0, 1}), State::kPermanent, kAdd).error().code, EINVAL);
+  EXPECT_EQ(add(1, IpAddress(Ipv6{0xff02ULL << 48, 1}), State::kPermanent, kAdd).error().code, EINVAL);
+  EXPECT_EQ(add(1, host(1), State::kFailed, kAdd).error().code, EINVAL);
+  EXPECT_EQ(add(1, host(1), State::kPermanent, kAdd, 0).error().code, EINVAL);
+  EXPECT_EQ(add(1, host(1), State::kPermanent, {.replace = true}).error().code, ENOENT);
   EXPECT_EQ(tables[1].own(), nullptr);
-  ASSERT_TRUE(add(1, kNet + 1, State::kPermanent, kAdd).has_value());
-  const auto twice = add(1, kNet + 1, State::kPermanent, kAdd);
+  ASSERT_TRUE(add(1, host(1), State::kPermanent, kAdd).has_value());
+  const auto twice = add(1, host(1), State::kPermanent, kAdd);
   EXPECT_EQ(twice.error().code, EEXIST);
-  EXPECT_EQ(twice.error().text, "neighbour 10.0.0.1 exists on interface 1");
-  EXPECT_TRUE(add(2, kNet + 1, State::kPermanent, kAdd).has_value());
-  EXPECT_TRUE(add(1, kNet + 1, State::kStale, kReplace, kMac + 1)->changed);
-  EXPECT_EQ(find(kNet + 1)->read().mac(), kMac + 1);
-  EXPECT_EQ(neighbours->remove(tables[1], kNet + 1, retired)->state, State::kStale);
-  EXPECT_EQ(neighbours->remove(tables[1], kNet + 1, retired).error().code, ENOENT);
+  EXPECT_EQ(twice.error().text, "neighbour 2001:db8:0:1::1 exists on interface 1");
+  EXPECT_TRUE(add(2, host(1), State::kPermanent, kAdd).has_value());
+  EXPECT_TRUE(add(1, host(1), State::kStale, kReplace, kMac + 1)->changed);
+  EXPECT_EQ(find(host(1))->read().mac(), kMac + 1);
+  EXPECT_EQ(neighbours->remove(tables[1], host(1), retired)->state, State::kStale);
+  EXPECT_EQ(neighbours->remove(tables[1], host(1), retired).error().code, ENOENT);
   EXPECT_EQ(tables[1].own(), nullptr);
   EXPECT_EQ(neighbours->count(), 1U);
 }
 
 TEST_F(NeighboursTest, OneNeighbourIsSmall) {
-  ASSERT_TRUE(add(1, kNet + 1, State::kPermanent, kAdd).has_value());
+  ASSERT_TRUE(add(1, host(1), State::kPermanent, kAdd).has_value());
   EXPECT_EQ(tables[1].own()->retired.bytes, 48U);
-  ASSERT_TRUE(add(1, kNet + 2, State::kPermanent, kAdd).has_value());
+  ASSERT_TRUE(add(1, host(2), State::kPermanent, kAdd).has_value());
   EXPECT_EQ(tables[1].own()->retired.bytes, 64U);
-  ASSERT_TRUE(add(1, kNet + 3, State::kPermanent, kAdd).has_value());
+  ASSERT_TRUE(add(1, host(3), State::kPermanent, kAdd).has_value());
   EXPECT_EQ(tables[1].own()->retired.bytes, 64U);
 }
 
 TEST_F(NeighboursTest, LimitsNameThemselves) {
-  for (uint32_t i = 0; i < 2'000; ++i) ASSERT_TRUE(add(1, kNet + i + 1, State::kPermanent, kAdd).has_value());
-  const auto over = resolve(kNet + 5'000);
+  for (uint32_t i = 0; i < 2'000; ++i) ASSERT_TRUE(add(1, host(i + 1), State::kPermanent, kAdd).has_value());
+  const auto over = resolve(host(5'000));
   EXPECT_EQ(over.error().code, ENOBUFS);
   EXPECT_NE(over.error().text.find("all 2000 neighbours of the limit of interface 1"), std::string::npos);
   for (uint32_t i = 0; i < 3'000; ++i)
-    ASSERT_TRUE(add(2 + i % 2, kNet + i + 1, State::kPermanent, kAdd).has_value());
-  EXPECT_EQ(add(4, kNet + 1, State::kPermanent, kAdd).error().code, ENOBUFS);
+    ASSERT_TRUE(add(2 + i % 2, host(i + 1), State::kPermanent, kAdd).has_value());
+  EXPECT_EQ(add(4, host(1), State::kPermanent, kAdd).error().code, ENOBUFS);
   EXPECT_EQ(neighbours->count(), 5'000U);
 }
 
 TEST_F(NeighboursTest, NobodyAnswers) {
-  EXPECT_EQ(resolve(kNet + 1).value(), NeighbourResolution::kStarted);
-  EXPECT_EQ(resolve(kNet + 1).value(), NeighbourResolution::kRunning);
-  EXPECT_FALSE(find(kNet + 1)->read().usable());
+  EXPECT_EQ(resolve(host(1)).value(), NeighbourResolution::kStarted);
+  EXPECT_EQ(resolve(host(1)).value(), NeighbourResolution::kRunning);
+  EXPECT_FALSE(find(host(1))->read().usable());
   EXPECT_TRUE(advance(kNsPerSecond - kNsPerMs).empty());
   const auto second = advance(kNsPerMs);
   ASSERT_EQ(second.size(), 1U);
   EXPECT_EQ(second[0].kind, Kind::kAskEveryone);
   EXPECT_EQ(second[0].ifindex, 1U);
-  EXPECT_EQ(second[0].address, kNet + 1);
+  EXPECT_EQ(second[0].address, host(1));
   EXPECT_EQ(advance(kNsPerSecond).size(), 1U);
   const auto failed = advance(kNsPerSecond);
   ASSERT_EQ(failed.size(), 1U);
   EXPECT_EQ(failed[0].kind, Kind::kFailed);
-  EXPECT_EQ(state_of(kNet + 1), State::kFailed);
+  EXPECT_EQ(state_of(host(1)), State::kFailed);
   EXPECT_EQ(advance(kNsPerSecond)[0].kind, Kind::kForgotten);
   EXPECT_EQ(tables[1].own(), nullptr);
-  EXPECT_EQ(resolve(kNet + 1).value(), NeighbourResolution::kStarted);
+  EXPECT_EQ(resolve(host(1)).value(), NeighbourResolution::kStarted);
   run_until(3);
-  EXPECT_EQ(state_of(kNet + 1), State::kFailed);
-  EXPECT_EQ(resolve(kNet + 1).value(), NeighbourResolution::kStarted);
+  EXPECT_EQ(state_of(host(1)), State::kFailed);
+  EXPECT_EQ(resolve(host(1)).value(), NeighbourResolution::kStarted);
 }
 
 TEST_F(NeighboursTest, TheWholeLife) {
-  ASSERT_TRUE(resolve(kNet + 1).has_value());
-  const auto answered = learn(kNet + 1, NeighbourEvidence::kAnswer, false);
+  ASSERT_TRUE(resolve(host(1)).has_value());
+  const auto answered = learn(host(1), kAnswer);
   EXPECT_TRUE(answered->resolved && answered->changed && answered->known);
-  EXPECT_EQ(state_of(kNet + 1), State::kReachable);
-  EXPECT_EQ(resolve(kNet + 1).value(), NeighbourResolution::kUsable);
+  EXPECT_EQ(state_of(host(1)), State::kReachable);
+  EXPECT_EQ(resolve(host(1)).value(), NeighbourResolution::kUsable);
   EXPECT_TRUE(advance(30 * kNsPerSecond).empty());
-  EXPECT_EQ(state_of(kNet + 1), State::kStale);
+  EXPECT_EQ(state_of(host(1)), State::kStale);
   advance(50 * kNsPerSecond);
-  EXPECT_EQ(state_of(kNet + 1), State::kStale);
-  find(kNet + 1)->mark_used();
+  EXPECT_EQ(state_of(host(1)), State::kStale);
+  find(host(1))->mark_used();
   EXPECT_TRUE(advance(5 * kNsPerSecond).empty());
-  EXPECT_EQ(state_of(kNet + 1), State::kDelay);
+  EXPECT_EQ(state_of(host(1)), State::kDelay);
   const auto probes = advance(5 * kNsPerSecond);
   ASSERT_EQ(probes.size(), 1U);
   EXPECT_EQ(probes[0].kind, Kind::kAskDirectly);
   EXPECT_EQ(probes[0].mac, kMac);
-  EXPECT_EQ(state_of(kNet + 1), State::kProbe);
-  EXPECT_FALSE(learn(kNet + 1, NeighbourEvidence::kAnswer, false)->resolved);
-  EXPECT_EQ(state_of(kNet + 1), State::kReachable);
+  EXPECT_EQ(state_of(host(1)), State::kProbe);
+  EXPECT_FALSE(learn(host(1), kAnswer)->resolved);
+  EXPECT_EQ(state_of(host(1)), State::kReachable);
 
   advance(30 * kNsPerSecond);
-  find(kNet + 1)->mark_used();
+  find(host(1))->mark_used();
   const auto last = run_until(4);
   ASSERT_EQ(last.size(), 4U);
   EXPECT_EQ(last[2].kind, Kind::kAskDirectly);
   EXPECT_EQ(last[3].kind, Kind::kFailed);
-  EXPECT_EQ(find(kNet + 1), nullptr);
+  EXPECT_EQ(find(host(1)), nullptr);
 }
 
 TEST_F(NeighboursTest, AnUnusedOneIsForgottenAfterAMinute) {
-  EXPECT_FALSE(learn(kNet + 1, NeighbourEvidence::kOther, false)->known);
-  EXPECT_TRUE(learn(kNet + 1, NeighbourEvidence::kOther, true)->known);
-  EXPECT_EQ(state_of(kNet + 1), State::kStale);
+  EXPECT_FALSE(learn(host(1), NeighbourEvidence::other(false))->known);
+  EXPECT_TRUE(learn(host(1), NeighbourEvidence::other(true))->known);
+  EXPECT_EQ(state_of(host(1)), State::kStale);
   const uint64_t began = now;
   const auto actions = run_until(1);
   ASSERT_EQ(actions.size(), 1U);
@@ -223,28 +235,49 @@ TEST_F(NeighboursTest, AnUnusedOneIsForgottenAfterAMinute) {
 }
 
 TEST_F(NeighboursTest, WhatLearningChanges) {
-  ASSERT_TRUE(add(1, kNet + 1, State::kPermanent, kAdd).has_value());
-  EXPECT_FALSE(learn(kNet + 1, NeighbourEvidence::kAnswer, true, kMac + 1)->known);
-  EXPECT_EQ(find(kNet + 1)->read().mac(), kMac);
-  ASSERT_TRUE(add(1, kNet + 2, State::kReachable, kAdd).has_value());
-  EXPECT_FALSE(learn(kNet + 2, NeighbourEvidence::kOther, true)->changed);
-  EXPECT_EQ(state_of(kNet + 2), State::kReachable);
-  EXPECT_TRUE(learn(kNet + 2, NeighbourEvidence::kOther, true, kMac + 1)->changed);
-  EXPECT_EQ(state_of(kNet + 2), State::kStale);
-  EXPECT_FALSE(learn(kNet + 3, NeighbourEvidence::kAnswer, true, kBroadcastMac)->known);
-  EXPECT_FALSE(learn(kNet + 3, NeighbourEvidence::kAnswer, true, 0)->known);
-  EXPECT_EQ(find(kNet + 3), nullptr);
-  ASSERT_TRUE(resolve(kNet + 4).has_value());
-  EXPECT_TRUE(add(1, kNet + 4, State::kPermanent, kReplace)->resolved);
+  ASSERT_TRUE(add(1, host(1), State::kPermanent, kAdd).has_value());
+  EXPECT_FALSE(learn(host(1), kAnswer, kMac + 1)->known);
+  EXPECT_EQ(find(host(1))->read().mac(), kMac);
+  ASSERT_TRUE(add(1, host(2), State::kReachable, kAdd).has_value());
+  EXPECT_FALSE(learn(host(2), NeighbourEvidence::other(true))->changed);
+  EXPECT_EQ(state_of(host(2)), State::kReachable);
+  EXPECT_TRUE(learn(host(2), NeighbourEvidence::other(true), kMac + 1)->changed);
+  EXPECT_EQ(state_of(host(2)), State::kStale);
+  EXPECT_FALSE(learn(host(3), kAnswer, kBroadcastMac)->known);
+  EXPECT_FALSE(learn(host(3), kAnswer, 0)->known);
+  EXPECT_EQ(find(host(3)), nullptr);
+  ASSERT_TRUE(resolve(host(4)).has_value());
+  EXPECT_TRUE(add(1, host(4), State::kPermanent, kReplace)->resolved);
+}
+
+// RFC 4861 7.2.5.
+TEST_F(NeighboursTest, AdvertisementsThatDoNotOverride) {
+  const NeighbourEvidence solicited{.solicited = true, .overrides = false, .router = true};
+  const NeighbourEvidence unsolicited{.overrides = false, .router = false};
+  EXPECT_FALSE(learn(host(1), solicited)->known);
+  ASSERT_TRUE(resolve(host(1)).has_value());
+  EXPECT_TRUE(learn(host(1), solicited)->resolved);
+  EXPECT_EQ(state_of(host(1)), State::kReachable);
+  EXPECT_TRUE(Neighbours::get(tables[1], host(1))->router);
+  EXPECT_FALSE(learn(host(1), unsolicited, kMac + 1)->known);
+  EXPECT_EQ(state_of(host(1)), State::kStale);
+  EXPECT_EQ(find(host(1))->read().mac(), kMac);
+  EXPECT_TRUE(Neighbours::get(tables[1], host(1))->router) << "nothing but the state changes";
+  EXPECT_FALSE(learn(host(1), solicited, kMac + 1)->changed);
+  EXPECT_EQ(state_of(host(1)), State::kStale);
+  EXPECT_TRUE(learn(host(1), unsolicited)->known);
+  EXPECT_FALSE(Neighbours::get(tables[1], host(1))->router);
+  EXPECT_TRUE(learn(host(1), solicited)->changed);
+  EXPECT_EQ(state_of(host(1)), State::kReachable);
 }
 
 TEST_F(NeighboursTest, FlushKeepsWhatItIsToldTo) {
   for (uint32_t i = 1; i <= 900; ++i)
-    ASSERT_TRUE(add(1, kNet + i, i % 90 == 0 ? State::kPermanent : State::kReachable, kAdd).has_value());
+    ASSERT_TRUE(add(1, host(i), i % 90 == 0 ? State::kPermanent : State::kReachable, kAdd).has_value());
   EXPECT_EQ(neighbours->flush(tables[1], Neighbours::Flush::kKeepPermanent, retired), 890U);
   EXPECT_EQ(dump(1).size(), 10U);
   EXPECT_LE(tables[1].own()->retired.bytes, 192U);
-  for (uint32_t i = 1; i <= 10; ++i) EXPECT_NE(find(kNet + 90 * i), nullptr);
+  for (uint32_t i = 1; i <= 10; ++i) EXPECT_NE(find(host(90 * i)), nullptr);
   EXPECT_EQ(neighbours->flush(tables[1], Neighbours::Flush::kAll, retired), 10U);
   EXPECT_EQ(tables[1].own(), nullptr);
   EXPECT_EQ(neighbours->flush(tables[1], Neighbours::Flush::kAll, retired), 0U);
@@ -254,12 +287,12 @@ TEST_F(NeighboursTest, FlushKeepsWhatItIsToldTo) {
 
 TEST_F(NeighboursTest, ADumpSurvivesEveryChange) {
   std::mt19937_64 random(seed_of_this_run());
-  std::set<Ipv4> stay;
+  std::set<IpAddress> stay;
   for (uint32_t i = 1; i <= 300; ++i) {
-    ASSERT_TRUE(add(1, kNet + i, State::kPermanent, kAdd).has_value());
-    stay.insert(kNet + i);
+    ASSERT_TRUE(add(1, host(i), State::kPermanent, kAdd).has_value());
+    stay.insert(host(i));
   }
-  std::multiset<Ipv4> seen;
+  std::multiset<IpAddress> seen;
   std::vector<NeighbourInfo> part;
   uint64_t cursor = 0;
   for (bool more = true; more;) {
@@ -267,26 +300,26 @@ TEST_F(NeighboursTest, ADumpSurvivesEveryChange) {
     for (const NeighbourInfo& info : part) seen.insert(info.address);
     part.clear();
     for (int i = 0; i < 100; ++i) {  // the table grows from part to part, others come and go
-      const Ipv4 other = 0x0b000000 + static_cast<Ipv4>(random() % 1'000);
+      const IpAddress other = visitor_of(static_cast<uint32_t>(random() % 1'000));
       if (add(1, other, State::kPermanent, kAdd)) continue;
       ASSERT_TRUE(neighbours->remove(tables[1], other, retired).has_value());
     }
   }
-  for (const Ipv4 address : stay) EXPECT_EQ(seen.count(address), 1U) << format_ipv4(address);
+  for (const IpAddress address : stay) EXPECT_EQ(seen.count(address), 1U) << format_address(address);
 }
 
 TEST_F(NeighboursTest, WithoutMemoryNothingChanges) {
   std::vector<Retired*> taken;
   for (const size_t bytes : {48, 64})
     while (Retired* block = pools.allocate(bytes)) taken.push_back(block);
-  EXPECT_EQ(add(1, kNet + 1, State::kPermanent, kAdd).error().code, ENOBUFS);
+  EXPECT_EQ(add(1, host(1), State::kPermanent, kAdd).error().code, ENOBUFS);
   pools.free_unpublished(*taken.back());  // the neighbour has a block now, its table none
   taken.pop_back();
-  EXPECT_EQ(add(1, kNet + 1, State::kPermanent, kAdd).error().code, ENOBUFS);
+  EXPECT_EQ(add(1, host(1), State::kPermanent, kAdd).error().code, ENOBUFS);
   EXPECT_EQ(tables[1].own(), nullptr);
   EXPECT_EQ(neighbours->count(), 0U);
   for (Retired* block : taken) pools.free_unpublished(*block);
-  EXPECT_TRUE(add(1, kNet + 1, State::kPermanent, kAdd).has_value());
+  EXPECT_TRUE(add(1, host(1), State::kPermanent, kAdd).has_value());
 }
 
 // A slow and obvious neighbour: what it is and when that ends.
@@ -300,11 +333,11 @@ struct ModelNeighbour {
 
 class Model {
  public:
-  void set(Ipv4 address, Mac mac, State state, uint64_t now, uint32_t tries = 0) {
+  void set(IpAddress address, Mac mac, State state, uint64_t now, uint32_t tries = 0) {
     all[address] = {mac, state, now, tries, false};
   }
 
-  void tick(uint64_t now, std::multiset<std::pair<Kind, Ipv4>>& actions) {
+  void tick(uint64_t now, std::multiset<std::pair<Kind, IpAddress>>& actions) {
     for (auto at = all.begin(); at != all.end();) {
       auto& [address, neighbour] = *at;
       const bool gone = expire(address, neighbour, now, actions);
@@ -312,11 +345,11 @@ class Model {
     }
   }
 
-  std::map<Ipv4, ModelNeighbour> all;
+  std::map<IpAddress, ModelNeighbour> all;
 
  private:
-  static bool expire(Ipv4 address, ModelNeighbour& it, uint64_t now,
-                     std::multiset<std::pair<Kind, Ipv4>>& actions) {
+  static bool expire(IpAddress address, ModelNeighbour& it, uint64_t now,
+                     std::multiset<std::pair<Kind, IpAddress>>& actions) {
     const uint64_t waited_s = (now - it.since_ns) / kNsPerSecond;
     const auto become = [&](State state, uint32_t tries) { it = {it.mac, state, now, tries, false}; };
     if (it.state == State::kIncomplete && waited_s >= 1) {
@@ -354,7 +387,7 @@ TEST_F(NeighboursTest, RandomLivesEqualTheModel) {
                                            State::kPermanent};
   Model model;
   for (int step = 0; step < 60'000; ++step) {
-    const Ipv4 address = kNet + 1 + static_cast<Ipv4>(random() % 150);
+    const IpAddress address = host(1 + static_cast<uint32_t>(random() % 150));
     const Mac mac = kMac + random() % 3;
     const bool known = model.all.contains(address);
     const unsigned what = random() % 100;
@@ -369,15 +402,21 @@ TEST_F(NeighboursTest, RandomLivesEqualTheModel) {
       ASSERT_EQ(neighbours->remove(tables[1], address, retired).has_value(), known);
       model.all.erase(address);
     } else if (what < 45) {
-      const bool answer = random() % 2 == 0;
-      const bool create = random() % 2 == 0;
-      ASSERT_TRUE(learn(address, answer ? NeighbourEvidence::kAnswer : NeighbourEvidence::kOther, create, mac)
-                      .has_value());
+      const NeighbourEvidence evidence{
+          .solicited = random() % 2 == 0, .overrides = random() % 2 == 0, .creates = random() % 2 == 0};
+      ASSERT_TRUE(learn(address, evidence, mac).has_value());
+      const State learned = evidence.solicited ? State::kReachable : State::kStale;
       const ModelNeighbour old = known ? model.all[address] : ModelNeighbour{};
       const bool usable = known && old.state != State::kIncomplete && old.state != State::kFailed;
-      const bool keeps =
-          known ? old.state == State::kPermanent || (usable && old.mac == mac && !answer) : !create;
-      if (!keeps) model.set(address, mac, answer ? State::kReachable : State::kStale, now);
+      if (!known) {
+        if (evidence.creates) model.set(address, mac, learned, now);
+      } else if (old.state != State::kPermanent) {
+        if (usable && old.mac != mac && !evidence.overrides) {
+          if (old.state == State::kReachable) model.set(address, old.mac, State::kStale, now);
+        } else if (!usable || old.mac != mac || evidence.solicited) {
+          model.set(address, mac, learned, now);
+        }
+      }
     } else if (what < 60) {
       const bool starts = !known || model.all[address].state == State::kFailed;
       ASSERT_EQ(resolve(address).value() == NeighbourResolution::kStarted, starts);
@@ -393,9 +432,9 @@ TEST_F(NeighboursTest, RandomLivesEqualTheModel) {
                     [&](const auto& each) { return all || each.second.state != State::kPermanent; });
     } else if (what > 75) {
       // Whole seconds, and no step beyond the shortest timeout: every timer ends when a step does.
-      std::multiset<std::pair<Kind, Ipv4>> wanted;
+      std::multiset<std::pair<Kind, IpAddress>> wanted;
       model.tick(now + kNsPerSecond, wanted);
-      std::multiset<std::pair<Kind, Ipv4>> actions;
+      std::multiset<std::pair<Kind, IpAddress>> actions;
       for (const NeighbourAction& action : advance(kNsPerSecond))
         actions.insert({action.kind, action.address});
       ASSERT_EQ(actions, wanted);
@@ -403,12 +442,12 @@ TEST_F(NeighboursTest, RandomLivesEqualTheModel) {
     ASSERT_EQ(neighbours->count(), model.all.size());
     if (step % 50 != 0) continue;
     submit();
-    std::map<Ipv4, ModelNeighbour> dumped;
+    std::map<IpAddress, ModelNeighbour> dumped;
     for (const NeighbourInfo& info : dump(1)) dumped[info.address] = {.mac = info.mac, .state = info.state};
     ASSERT_EQ(dumped.size(), model.all.size());
     for (const auto& [each, wanted] : model.all) {
-      ASSERT_EQ(dumped[each].state, wanted.state) << format_ipv4(each);
-      ASSERT_EQ(dumped[each].mac, wanted.mac) << format_ipv4(each);
+      ASSERT_EQ(dumped[each].state, wanted.state) << format_address(each);
+      ASSERT_EQ(dumped[each].mac, wanted.mac) << format_address(each);
       ASSERT_EQ(find(each)->read().word(), NeighbourWord(wanted.mac, wanted.state).word());
     }
   }
@@ -419,7 +458,7 @@ TEST_F(NeighboursTest, RandomLivesEqualTheModel) {
 TEST_F(NeighboursTest, ReadersFindWhatIsThere) {
   std::mt19937_64 random(seed_of_this_run());
   for (uint32_t i = 1; i <= 100; ++i)
-    ASSERT_TRUE(add(1, kNet + i, State::kPermanent, kAdd, kMac + i).has_value());
+    ASSERT_TRUE(add(1, host(i), State::kPermanent, kAdd, kMac + i).has_value());
   std::atomic<bool> stop = false;
   std::atomic<uint64_t> wrong = 0;
   std::atomic<uint64_t> rounds = 0;
@@ -428,14 +467,15 @@ TEST_F(NeighboursTest, ReadersFindWhatIsThere) {
     for (uint32_t turn = 0; !stop.load(std::memory_order_relaxed); ++turn) {
       const NeighbourTable* table = tables[1].read();
       for (uint32_t i = 1; i <= 100; ++i) {
-        const Neighbour* neighbour = find_neighbour(table, kNet + i);
-        if (neighbour == nullptr || neighbour->address != kNet + i || neighbour->read().mac() != kMac + i)
+        const Neighbour* neighbour = find_neighbour(table, host(i));
+        if (neighbour == nullptr || neighbour->address != host(i) || neighbour->read().mac() != kMac + i)
           ++wrong;
         if (neighbour != nullptr) neighbour->mark_used();
       }
-      const Ipv4 visitor = 0x0b000000 + turn % 500;
+      const uint32_t number = turn % 500;
+      const IpAddress visitor = visitor_of(number);
       const Neighbour* neighbour = find_neighbour(table, visitor);
-      if (neighbour != nullptr && (neighbour->address != visitor || neighbour->read().mac() != visitor))
+      if (neighbour != nullptr && (neighbour->address != visitor || neighbour->read().mac() != kMac + number))
         ++wrong;
       ++rounds;
       rcu_quiescent_state();
@@ -444,13 +484,14 @@ TEST_F(NeighboursTest, ReadersFindWhatIsThere) {
   });
   for (uint32_t turn = 0; turn < 20'000 || rounds.load() < 1'000; ++turn) {
     // Waves of different height, so that the table grows and shrinks.
-    const Ipv4 visitor = 0x0b000000 + static_cast<Ipv4>(random() % (turn / 2'000 % 2 == 0 ? 500 : 5));
-    if (!add(1, visitor, State::kReachable, kAdd, visitor)) {
+    const auto number = static_cast<uint32_t>(random() % (turn / 2'000 % 2 == 0 ? 500 : 5));
+    const IpAddress visitor = visitor_of(number);
+    if (!add(1, visitor, State::kReachable, kAdd, kMac + number)) {
       EXPECT_TRUE(neighbours->remove(tables[1], visitor, retired).has_value());
     }
     if (turn % 2'000 == 1'999)
-      for (Ipv4 each = 0x0b000000; each < 0x0b000000 + 500; ++each)
-        (void)neighbours->remove(tables[1], each, retired);
+      for (uint32_t each = 0; each < 500; ++each)
+        (void)neighbours->remove(tables[1], visitor_of(each), retired);
     if (turn % 8 == 0) submit();
   }
   stop = true;

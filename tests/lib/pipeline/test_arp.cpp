@@ -30,12 +30,14 @@ class ArpTest : public ::testing::Test {
   void expect_told(const char* address, bool solicited) {
     const auto message = world.heard();
     ASSERT_TRUE(message.has_value());
-    EXPECT_EQ(message->type, WorkerMessage::Type::arp_seen);
+    EXPECT_EQ(message->type, WorkerMessage::Type::neighbour_seen);
     EXPECT_EQ(message->ifindex, vlan);
     EXPECT_EQ(message->id, world.interface(vlan).id);
     EXPECT_EQ(message->mac, kHost);
-    EXPECT_EQ(message->address, ip(address));
+    EXPECT_EQ(message->address, IpAddress(ip(address)));
     EXPECT_EQ(message->solicited, solicited);
+    EXPECT_EQ(message->creates, !solicited);
+    EXPECT_TRUE(message->overrides);
   }
 
   World world;
@@ -147,8 +149,8 @@ TEST_F(ArpTest, WhoUsesOurAddressTeachesNothing) {
 }
 
 TEST_F(ArpTest, RequestsAreSentWhenControlAsks) {
-  world.tell(ControlMessage::Type::send_arp_request, vlan, ip("10.0.0.9"), kBroadcastMac, ip("10.0.0.1"));
-  world.tell(ControlMessage::Type::send_arp_request, vlan, ip("10.0.0.9"), kHost, ip("10.0.0.1"));
+  world.tell(ControlMessage::Type::ask_neighbour, vlan, ip("10.0.0.9"), kBroadcastMac, ip("10.0.0.1"));
+  world.tell(ControlMessage::Type::ask_neighbour, vlan, ip("10.0.0.9"), kHost, ip("10.0.0.1"));
   world.step();
   EXPECT_EQ(hex(world.take(0).value_or(Bytes{})),
             hex(ethernet(kBroadcastMac, kPort0, tags, 0x0806,
@@ -162,10 +164,10 @@ TEST_F(ArpTest, RequestsAreSentWhenControlAsks) {
 
 TEST_F(ArpTest, NothingIsSentForInterfacesThatAreGoneOrDown) {
   world.set_up(vlan, false);
-  world.tell(ControlMessage::Type::send_arp_request, vlan, ip("10.0.0.9"), kBroadcastMac, ip("10.0.0.1"));
+  world.tell(ControlMessage::Type::ask_neighbour, vlan, ip("10.0.0.9"), kBroadcastMac, ip("10.0.0.1"));
   world.step();
   world.set_up(vlan, true);
-  world.tell(ControlMessage::Type::send_arp_request, vlan, ip("10.0.0.9"), kBroadcastMac, ip("10.0.0.1"));
+  world.tell(ControlMessage::Type::ask_neighbour, vlan, ip("10.0.0.9"), kBroadcastMac, ip("10.0.0.1"));
   world.retire(vlan);
   world.step();
   EXPECT_TRUE(world.take_all(0).empty());
@@ -175,7 +177,7 @@ TEST_F(ArpTest, NothingIsSentForInterfacesThatAreGoneOrDown) {
 TEST(ArpPool, AnEmptyPoolIsCounted) {
   World world({.originate_mbufs = 7});
   for (int i = 0; i < 9; ++i)
-    world.tell(ControlMessage::Type::send_arp_request, world.port(0), ip("10.0.0.9"), kBroadcastMac,
+    world.tell(ControlMessage::Type::ask_neighbour, world.port(0), ip("10.0.0.9"), kBroadcastMac,
                ip("10.0.0.1"));
   world.step();
   EXPECT_EQ(world.drops(DropReason::no_mbuf), 2u);

@@ -37,7 +37,7 @@ class NeighbourTest : public ::testing::Test {
     EXPECT_EQ(message->type, WorkerMessage::Type::neighbour_wanted);
     EXPECT_EQ(message->ifindex, vlan);
     EXPECT_EQ(message->id, world.interface(vlan).id);
-    EXPECT_EQ(message->address, ip(address));
+    EXPECT_EQ(message->address, IpAddress(ip(address)));
   }
 
   World world;
@@ -225,11 +225,12 @@ TEST_F(NeighbourTest, GoingDownDropsToo) {
 
 TEST_F(NeighbourTest, StaleOnesAreUsedAndMarked) {
   world.set_neighbour(vlan, ip("10.1.0.9"), kNextHop, NeighbourState::kReachable);
-  const Neighbour* neighbour = find_neighbour(world.interface(vlan).neighbours.own(), ip("10.1.0.9"));
+  const Neighbour* neighbour =
+      find_neighbour(world.interface(vlan).neighbours.own(), IpAddress(ip("10.1.0.9")));
   send("10.1.0.9");
   EXPECT_EQ(neighbour->used.load(), 0u);
   world.set_neighbour(vlan, ip("10.1.0.9"), kNextHop, NeighbourState::kStale);
-  neighbour = find_neighbour(world.interface(vlan).neighbours.own(), ip("10.1.0.9"));
+  neighbour = find_neighbour(world.interface(vlan).neighbours.own(), IpAddress(ip("10.1.0.9")));
   send("10.1.0.9");
   EXPECT_EQ(neighbour->used.load(), 1u);
   EXPECT_EQ(world.take_all(1).size(), 2u);

@@ -145,7 +145,7 @@ void World::set(Netns& netns, const Ipv4Prefix& prefix, const RouteValue& value)
 
 void World::commit(Netns& netns) {
   RetireList list;
-  netns.fib.commit(list);
+  routes_.commit(list);
   reclaim_.submit(list);
 }
 
@@ -154,9 +154,9 @@ void World::set_address(uint32_t ifindex, const char* prefix) {
   Interface& interface = table_->interface(ifindex);
   Netns& netns = *interface.netns.own();
   RetireList list;
-  auto* addresses = blocks_.allocate<AddressList>(sizeof(Ipv4Prefix));
+  auto* addresses = blocks_.allocate<AddressList>(sizeof(InterfaceAddress));
   addresses->count = 1;
-  addresses->prefixes[0] = given;
+  addresses->entries[0] = {IpAddress(given.address), given.length, 0};
   if (AddressList* old = interface.addresses.own(); old != nullptr) blocks_.retire(old->retired, list);
   interface.addresses.publish(addresses);
   reclaim_.submit(list);
@@ -193,10 +193,11 @@ void World::set_neighbour(uint32_t ifindex, Ipv4 address, Mac mac, NeighbourStat
   Interface& interface = table_->interface(ifindex);
   RetireList list;
   if (state == NeighbourState::kIncomplete) {
-    MAYFLY_CHECK(neighbours_->resolve(interface.neighbours, ifindex, address, now_ns_, list).has_value(),
-                 "the test's neighbour was refused");
+    MAYFLY_CHECK(
+        neighbours_->resolve(interface.neighbours, ifindex, IpAddress(address), now_ns_, list).has_value(),
+        "the test's neighbour was refused");
   } else {
-    const NeighbourInfo info{.address = address, .mac = mac, .state = state, .protocol = 4};
+    const NeighbourInfo info{.address = IpAddress(address), .mac = mac, .state = state, .protocol = 4};
     MAYFLY_CHECK(
         neighbours_->add(interface.neighbours, ifindex, info, NeighbourAdd::create_replace(), now_ns_, list)
             .has_value(),
@@ -207,8 +208,9 @@ void World::set_neighbour(uint32_t ifindex, Ipv4 address, Mac mac, NeighbourStat
 
 void World::remove_neighbour(uint32_t ifindex, Ipv4 address) {
   RetireList list;
-  MAYFLY_CHECK(neighbours_->remove(table_->interface(ifindex).neighbours, address, list).has_value(),
-               "the test's neighbour is not there");
+  MAYFLY_CHECK(
+      neighbours_->remove(table_->interface(ifindex).neighbours, IpAddress(address), list).has_value(),
+      "the test's neighbour is not there");
   reclaim_.submit(list);
 }
 
@@ -379,8 +381,8 @@ void World::tell(ControlMessage::Type type, uint32_t ifindex, Ipv4 address, Mac 
                                   .ifindex = ifindex,
                                   .id = interface(ifindex).id,
                                   .mac = mac,
-                                  .address = address,
-                                  .source = source}));
+                                  .address = IpAddress(address),
+                                  .source = IpAddress(source)}));
 }
 
 uint64_t World::dropped_by(uint32_t ifindex, DropReason reason) {
