@@ -165,8 +165,8 @@ def public(daemon, program):
     return str(copy)
 
 
-def as_nobody(daemon, *rights, gid=NOBODY.pw_gid, groups=()):
-    """Runs it as an ordinary user; rights are capabilities it keeps."""
+def as_nobody(daemon, *rights, gid=NOBODY.pw_gid, groups=(), locked=None):
+    """Runs it as an ordinary user; rights are capabilities it keeps, locked is how many bytes it may lock."""
     grant = [f"--groups={','.join(map(str, groups))}"] if groups else ["--clear-groups"]
     if rights:
         kept = ",".join(f"+{right}" for right in rights)
@@ -177,6 +177,8 @@ def as_nobody(daemon, *rights, gid=NOBODY.pw_gid, groups=()):
     at = daemon.command.index(str(MAYFLYD))
     daemon.command[at] = public(daemon, MAYFLYD)
     daemon.command[at:at] = ["setpriv", f"--reuid={NOBODY.pw_uid}", f"--regid={gid}", *grant, "--no-new-privs"]
+    if locked is not None:
+        daemon.command[at:at] = ["prlimit", f"--memlock={locked}:{locked}"]
     return daemon
 
 
@@ -223,13 +225,16 @@ def test_packet_sockets_need_a_capability(lab):
     lab.raw_host("host", netns, "d0")
     daemon = lab.prepare(netns, {"p0": "net_af_packet0,iface=d0"})
     refused(as_nobody(with_environment(daemon, XDG_RUNTIME_DIR=daemon.directory)), "CAP_NET_RAW")
-    # One is enough but for frames to others, which the log says.
     daemon = lab.prepare(netns, {"p0": "net_af_packet0,iface=d0"})
+    refused(as_nobody(with_environment(daemon, XDG_RUNTIME_DIR=daemon.directory), "net_raw", locked=1 << 20),
+            "locked memory", "1 MiB", "LimitMEMLOCK", "CAP_IPC_LOCK")
+    # With rings that fit what anybody may lock, one is enough but for frames to others, which the log says.
+    daemon = lab.prepare(netns, {"p0": "net_af_packet0,iface=d0,framecnt=256"})
     as_nobody(with_environment(daemon, XDG_RUNTIME_DIR=daemon.directory), "net_raw").start()
     assert "promiscuous mode is refused" in daemon.log() and "CAP_NET_ADMIN" in daemon.log(), daemon.log()
     daemon.stop()
     # What the unit gives.
-    daemon = lab.prepare(netns, {"p0": "net_af_packet0,iface=d0"})
+    daemon = lab.prepare(netns, {"p0": "net_af_packet0,iface=d0,framecnt=256"})
     as_nobody(with_environment(daemon, XDG_RUNTIME_DIR=daemon.directory), "net_raw", "net_admin").start()
     assert "promiscuous mode is refused" not in daemon.log(), daemon.log()
     assert daemon.json("port show")[0]["promiscuous"]
@@ -256,8 +261,17 @@ def test_a_socket_where_the_user_may_not_write(lab):
 
 
 def test_a_runtime_directory_where_the_user_may_not_write(lab):
+    """Not only the directory itself: somebody else's dpdk/ in a directory for all is as bad."""
+    private = lab.directory / "private"
+    private.mkdir()
     daemon = lab.prepare(ports=NULL)
-    refused(as_nobody(with_environment(daemon, XDG_RUNTIME_DIR="/etc")), "XDG_RUNTIME_DIR", "can be written")
+    refused(as_nobody(with_environment(daemon, XDG_RUNTIME_DIR=private)), f"may not write to {private}:",
+            "set XDG_RUNTIME_DIR")
+    taken = lab.directory / "taken"
+    (taken / "dpdk").mkdir(parents=True)
+    taken.chmod(0o777)
+    daemon = lab.prepare(ports=NULL)
+    refused(as_nobody(with_environment(daemon, XDG_RUNTIME_DIR=taken)), f"may not write to {taken}/dpdk:")
 
 
 # The socket's group
@@ -460,7 +474,8 @@ def test_the_unit_allows_every_system_call_of_the_daemon(installed, lab):
         if len(words) == 2 and "(" in words[1] and words[1][0].isalpha():
             used.add(words[1].split("(")[0])
     assert {"epoll_wait", "futex", "setsockopt", "sched_setaffinity"} & used, used
-    assert used <= allowed, used - allowed
+    # The EAL tries iopl, for old virtio devices, and goes on without.
+    assert used - allowed <= {"iopl"}, used - allowed
 
 
 def system_calls_of(name):
