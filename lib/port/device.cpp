@@ -226,8 +226,8 @@ void Device::settle_promiscuous() {
   if (settings_.promiscuous)
     if (const int error = rte_eth_promiscuous_enable(info_.port); error != 0 && error != -ENOTSUP)
       info_.warnings.push_back(
-          fmt::format("promiscuous mode is refused ({}){}: frames to other MAC addresses do not arrive",
-                      std::strerror(-error), error == -EPERM ? ", it needs CAP_NET_ADMIN" : ""));
+          fmt::format("promiscuous mode is refused ({}): frames to other MAC addresses do not arrive",
+                      std::strerror(-error)));
   info_.promiscuous = rte_eth_promiscuous_get(info_.port) == 1;
 }
 

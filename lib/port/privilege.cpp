@@ -22,12 +22,10 @@ struct Need {
   std::string_view name;
 };
 
+// Packet sockets are asked about before: check_packet_socket_permission().
 constexpr std::array kNeeds = {
-    Need{"net_af_packet", CAP_NET_RAW, "CAP_NET_RAW"},
-    Need{"net_pcap", CAP_NET_RAW, "CAP_NET_RAW"},
-    Need{"net_af_xdp", CAP_NET_RAW, "CAP_NET_RAW"},
-    Need{"net_af_xdp", CAP_NET_ADMIN, "CAP_NET_ADMIN"},
-    Need{"net_af_xdp", CAP_BPF, "CAP_BPF"},
+    Need{"net_pcap", CAP_NET_RAW, "CAP_NET_RAW"},       Need{"net_af_xdp", CAP_NET_RAW, "CAP_NET_RAW"},
+    Need{"net_af_xdp", CAP_NET_ADMIN, "CAP_NET_ADMIN"}, Need{"net_af_xdp", CAP_BPF, "CAP_BPF"},
     Need{"net_tap", CAP_NET_ADMIN, "CAP_NET_ADMIN"},
 };
 
