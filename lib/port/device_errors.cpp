@@ -80,6 +80,8 @@ std::unexpected<Error> probe_error(const Devargs& devargs, int error, std::strin
 
 std::unexpected<Error> device_error(const Devargs& devargs, std::string_view what, int error,
                                     std::string_view reason) {
+  const std::string missing = missing_privilege(devargs, reason);
+  if (!missing.empty()) return fail(EPERM, "{} {}{}{}", devargs.device, what, missing, reason);
   return fail(error < 0 ? -error : EIO, "{} {}: {}{}", devargs.device, what,
               std::strerror(error < 0 ? -error : EIO), reason);
 }

@@ -22,19 +22,20 @@ struct Need {
   std::string_view name;
 };
 
-// Packet sockets are asked about before: check_packet_socket_permission().
+// Packet sockets are asked about before: check_packet_socket_permission(). CAP_BPF is not enough for libxdp,
+// which looks for programs of others by their ids.
 constexpr std::array kNeeds = {
     Need{"net_pcap", CAP_NET_RAW, "CAP_NET_RAW"},       Need{"net_af_xdp", CAP_NET_RAW, "CAP_NET_RAW"},
-    Need{"net_af_xdp", CAP_NET_ADMIN, "CAP_NET_ADMIN"}, Need{"net_af_xdp", CAP_BPF, "CAP_BPF"},
+    Need{"net_af_xdp", CAP_NET_ADMIN, "CAP_NET_ADMIN"}, Need{"net_af_xdp", CAP_SYS_ADMIN, "CAP_SYS_ADMIN"},
     Need{"net_tap", CAP_NET_ADMIN, "CAP_NET_ADMIN"},
 };
 
-// The rings of packet sockets are locked.
+// The rings of packet sockets are locked, and so are the packet buffers that an XDP socket shares.
 std::string memory_lock_limit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return {};
   return fmt::format(
-      ": its rings are locked memory, of which this process may have {}: raise the limit (RLIMIT_MEMLOCK, "
+      ": its memory is locked, of which this process may have {}: raise the limit (RLIMIT_MEMLOCK, "
       "ulimit -l, LimitMEMLOCK=), or give it CAP_IPC_LOCK",
       format_bytes(limit.rlim_cur));
 }
@@ -70,9 +71,10 @@ std::string missing_privilege(const Devargs& devargs, std::string_view reason) {
     if (devargs.is_of(need.driver) && !has_capability(need.capability))
       names += fmt::format("{}{}", names.empty() ? "" : ", ", need.name);
   if (!names.empty()) return fmt::format(": needs {}, which this process has not", names);
-  const bool mapping = reason.find("mmap") != std::string_view::npos;
-  return mapping && devargs.is_of("net_af_packet") && !has_capability(CAP_IPC_LOCK) ? memory_lock_limit()
-                                                                                    : "";
+  const bool locks = devargs.is_of("net_af_packet") || devargs.is_of("net_af_xdp");
+  const bool mapping =
+      reason.find("mmap") != std::string_view::npos || reason.find("umem") != std::string_view::npos;
+  return locks && mapping && !has_capability(CAP_IPC_LOCK) ? memory_lock_limit() : "";
 }
 
 // The EAL's own order.

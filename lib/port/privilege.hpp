@@ -17,7 +17,7 @@ bool has_capability(int capability) noexcept;
 
 // The rights that devices of this driver need and this process lacks, as the end of a sentence: ": needs
 // CAP_NET_ADMIN, which this process has not". Empty when none is known to be missing. reason is what the
-// driver said: locked memory is blamed only when that was about mapping.
+// driver said: locked memory is blamed only when that was about mapping it.
 std::string missing_privilege(const Devargs& devargs, std::string_view reason);
 
 // The directory where DPDK would keep the files of this process, if it cannot be written to; else empty.

@@ -60,6 +60,8 @@ def test_options_are_those_of_the_help():
     spelled = {re.sub(r"[\[\]]", "", option.split()[0]) for option in help_texts.options()}
     assert set(complete(MAYFLY, "-")) == spelled
     assert complete(MAYFLY, "-j", "-st") == ["-statistics"]
+    for words in (["-s"], ["-d", "-j"], ["-br"], ["-netns", "x", "-force"], ["-n", "x"], ["--socket", "x"], ["-b", "x"]):
+        assert complete(MAYFLY, *words, "lin") == ["link"], words
     assert set(complete(MAYFLYD, "-")) == {re.split("[ =]", option)[0] for option in help_texts.daemon_options()
                                            if not option.startswith("-- ")}
 
