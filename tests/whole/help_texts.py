@@ -59,6 +59,14 @@ def of_object(name):
     return HelpText(_run(MAYFLY, name, "help"))
 
 
+def expected_by(*words):
+    """What the parser itself knows: it lists all of it when it is given nonsense."""
+    done = subprocess.run([MAYFLY, *words, "nonsense"], capture_output=True, text=True, check=False, timeout=GIVE_UP)
+    found = re.search(r"'nonsense': expected one of (.*)", done.stderr)
+    assert done.returncode == 2 and found, f"mayfly {words} nonsense: exit {done.returncode}: {done.stderr}"
+    return found[1].split(", ")
+
+
 def options():
     """mayfly's: '-n[etns] NAME'."""
     lines = _run(MAYFLY, "help").split("OPTIONS: ")[1].splitlines()

@@ -33,7 +33,7 @@ def marked(text):
             return f"_{word}_"
         return f"*{word}*" if re.search(r"[A-Za-z]", word) else word
 
-    return re.sub(r"-*[A-Za-z0-9_.]+(?:-[a-z]+)*", mark, text)
+    return re.sub(r"-*[A-Za-z0-9_.]+(?:-[a-z]+)*", mark, text).replace("* *", " ")
 
 
 def page(name):
@@ -57,6 +57,19 @@ def compare(name, documented, actual):
 # mayfly(8)
 
 
+def test_every_command_is_in_the_help():
+    """The manual is compared with the help texts; these with what the parser takes."""
+    assert [*help_texts.objects(), "help"] == help_texts.expected_by()
+    for name in help_texts.objects():
+        shown = set()
+        for usage in help_texts.of_object(name).usages:
+            words = usage.split()[2:3] or ["show"]
+            shown |= set(words[0].split("|"))
+        for command in help_texts.expected_by(name):
+            assert any(command.startswith(word) for word in shown), (
+                f"'mayfly {name} help' does not show '{command}', which is a command: hide it or write its usage")
+
+
 def test_every_command_is_in_the_manual():
     actual = []
     for name in help_texts.objects():
@@ -64,6 +77,7 @@ def test_every_command_is_in_the_manual():
         assert usages and all(usage.startswith(f"mayfly {name}") for usage in usages), (name, usages)
         actual += [plain(usage) for usage in usages]
     assert len(actual) > 20, "the help texts could not be read"
+    assert [plain(marked(usage)) for usage in actual] == actual, "what compare() proposes is what it wants"
     assert "mayfly link show [NAME | SELECTOR]" in actual and "mayfly reclaim wait [timeout 60s]" in actual, actual
     documented = [line for line in lines("mayfly.8") if re.match(r"mayfly [a-z]", line)]
     compare("mayfly.8", [line for line in documented if not re.match(r"mayfly (- |speaks )", line)], actual)

@@ -140,7 +140,6 @@ def test_a_manager_that_does_not_read_disturbs_nobody(lab):
             daemon.stop()
 
 
-@pytest.mark.sanitizer
 @pytest.mark.parametrize("name,text", [
     ("relative", "expected a path"), ("/" + "x" * 120, "at most"), ("/nonexistent/notify", "No such file"),
     ("@mf-test-nobody", "refused")])
@@ -186,7 +185,6 @@ def runtime_directory(daemon, parent):
     return pathlib.Path(parent) / "dpdk" / f"mayfly-{daemon.pid}"
 
 
-@pytest.mark.sanitizer
 @pytest.mark.parametrize("variable", ["XDG_RUNTIME_DIR", "RUNTIME_DIRECTORY"])
 def test_an_ordinary_user_runs_it(lab, variable):
     source = lab.directory / "in.pcap"
