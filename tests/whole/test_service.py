@@ -2,6 +2,7 @@
 """The daemon as a service: what it tells the service manager, its unit, its rights, and how it is installed."""
 
 import contextlib
+import functools
 import grp
 import json
 import os
@@ -330,9 +331,14 @@ def _installed(tmp_path_factory):
     return root, done.stdout
 
 
+@functools.cache
+def meson_options():
+    return {option["name"]: option["value"]
+            for option in json.loads(run("meson", "introspect", BUILD, "--buildoptions"))}
+
+
 def meson_option(name):
-    options = json.loads(run("meson", "introspect", BUILD, "--buildoptions"))
-    return next(option["value"] for option in options if option["name"] == name)
+    return meson_options()[name]
 
 
 def prefix_in(root):
