@@ -170,6 +170,15 @@ void Daemon::describe_start() const {
       config_.socket.path);
 }
 
+// For the service manager, once a second.
+std::string Daemon::describe_size() const {
+  const auto counted = [](uint64_t count, std::string_view what) {
+    return fmt::format("{} {}{}", format_count(count), what, count == 1 ? "" : "s");
+  };
+  return fmt::format("{}, {}, {}", counted(ports_->all().size(), "port"),
+                     counted(config_.workers.count, "worker"), counted(interfaces_->live(), "interface"));
+}
+
 Status Daemon::run(const std::atomic<bool>& stop) {
   if (auto started = start_environment(); !started) return started;
   if (auto built = build_tables(); !built) return built;
@@ -178,11 +187,15 @@ Status Daemon::run(const std::atomic<bool>& stop) {
   loop_ = std::make_unique<ControlLoop>(*dataplane_, *server_);
   if (auto started = start_workers(); !started) return started;
   if (auto added = add_ports(stop); !added) return added;
-  if (stop.load(std::memory_order_relaxed)) return {};
-  if (auto opened = server_->open(); !opened) return opened;
-  describe_start();
-  loop_->run(stop);
+  if (!stop.load(std::memory_order_relaxed)) {
+    if (auto opened = server_->open(); !opened) return opened;
+    describe_start();
+    service_.ready(describe_size());
+    loop_->every_second([this] { service_.alive(describe_size()); });
+    loop_->run(stop);
+  }
   log(LogLevel::info, "mayflyd", "stopping");
+  service_.stopping();
   return {};
 }
 

@@ -165,6 +165,7 @@ void ControlLoop::run_timers() {
     rates.per_second[reason] = totals.drops[reason] - rates.total[reason];
     rates.total[reason] = totals.drops[reason];
   }
+  if (second_) second_();
 }
 
 }  // namespace mayfly
