@@ -207,8 +207,16 @@ HandlerResult new_link(Connection& connection, const Request& request, const ifi
                        const RequestAttributes& attributes) {
   if (fixed.ifi_index < 0) return fail(EINVAL, "ifindex {}: accepted 1..{}", fixed.ifi_index, INT32_MAX);
   const InterfaceTable& table = connection.dataplane().interfaces;
-  auto existing = find_interface(connection.dataplane(), connection.netns(),
-                                 static_cast<uint32_t>(fixed.ifi_index), attributes.string(IFLA_IFNAME));
+  // A new one is looked for where it will be (the kernel does so, too, since 6.13); one to be moved, where it
+  // is.
+  const Netns* where = &connection.netns();
+  if (request.has_flags(NLM_F_CREATE)) {
+    auto target = find_target_netns(connection.dataplane(), connection.netns(), attributes);
+    if (!target) return std::unexpected(target.error());
+    where = *target;
+  }
+  auto existing = find_interface(connection.dataplane(), *where, static_cast<uint32_t>(fixed.ifi_index),
+                                 attributes.string(IFLA_IFNAME));
   if (existing) {
     if (request.has_flags(NLM_F_EXCL) && fixed.ifi_index > 0)
       return fail(EEXIST, "ifindex {}: in use by '{}'", *existing, table.record(*existing).name);
