@@ -329,6 +329,16 @@ void plan_delete_selected(Plan& plan, const Selector& selector, std::string oper
       presenter_of({.name = std::move(operation), .did = "deleted", .deletes = true, .dry_run = dry_run});
 }
 
+void plan_flush(Plan& plan, std::string_view netns, bool dry_run, bool force) {
+  plan.begin_generic(protocol::kCmdLinkBulkDel);
+  plan.message.put_flag(protocol::kBulkFlush);
+  put_switches(plan.message, dry_run, force);
+  plan.present = presenter_of({.name = fmt::format("-n {} link flush", netns),
+                               .did = "deleted",
+                               .deletes = true,
+                               .dry_run = dry_run});
+}
+
 void plan_delete_named(Plan& plan, std::string_view name, bool force) {
   plan_listed(plan,
               {.name = fmt::format("link del {}", name), .did = "deleted", .deletes = true, .dry_run = true},

@@ -81,8 +81,11 @@ Status parse_set(Words& words, const Options&, Plan& plan) {
   }
   if (Status understood = words.status(); !understood) return understood;
   if (spec.name.empty()) return fail(EINVAL, "the name of the interface is missing");
-  if (!spec.up && !spec.mtu && !spec.group && !spec.address && !spec.alias && !new_name)
-    return fail(EINVAL, "nothing to set: expected up, down, mtu, name, group, alias or address");
+  if (!spec.has_settings() && !new_name)
+    return fail(
+        EINVAL,
+        "nothing to set: expected up, down, mtu, name, group, alias, address, netns, unnumbered, rp_filter, "
+        "proxy_arp, proxy_nd or addrgenmode");
   if (new_name) {
     plan.family = Plan::Family::route;
     plan.present = [spec, new_name](Session& session, Plan&) {
@@ -223,12 +226,25 @@ Status parse_which(Words& words, const Options&, Plan& plan) {
   return {};
 }
 
+Status parse_flush(Words& words, const Options& options, Plan& plan) {
+  bool dry_run = false;
+  while (!words.done()) {
+    if (!words.take({"--dry-run", "-dry-run"})) return words.unknown();
+    dry_run = true;
+  }
+  // Nobody empties the namespace he happens to be in by a word.
+  if (options.netns.empty()) return fail(EINVAL, "say which namespace: mayfly -n NETNS link flush");
+  plan_flush(plan, options.netns, dry_run, options.force);
+  return {};
+}
+
 constexpr std::array kCommands = {
     CommandEntry{"add", parse_add},
     CommandEntry{"set", parse_set},
     CommandEntry{"show", parse_link_show},
     CommandEntry{"count", parse_count},
     CommandEntry{"delete", parse_delete},
+    CommandEntry{"flush", parse_flush},
     CommandEntry{"which", parse_which},
     CommandEntry{"bulk", parse_link_bulk},
     CommandEntry{"change", parse_set, true},
@@ -240,16 +256,20 @@ constexpr std::array kCommands = {
 
 std::string link_help() {
   return std::string(R"(Usage: mayfly link add NAME [link PARENT] [mtu N] [address MAC] [group N] [alias TEXT]
-                       [index N] [up] type KIND [PARAMETERS]
+                       [index N] [up] [netns NETNS] [SETTINGS] type KIND [PARAMETERS]
        mayfly link set NAME [up | down] [mtu N] [name NEW] [group N] [alias TEXT] [address MAC]
+                       [netns NETNS] [SETTINGS]
        mayfly link show [NAME | SELECTOR]
        mayfly link count [SELECTOR]
        mayfly link del NAME | SELECTOR [--dry-run]
+       mayfly -n NETNS link flush [--dry-run]          (all of the namespace but its ports)
        mayfly link which PORT [OUTER[.INNER]] [protocol 802.1Q|802.1ad]
-       mayfly link bulk add [count N] [name PATTERN] [link PARENT] [mtu N] [group N] [up] [--dry-run]
-                       type KIND [PARAMETERS, each a number or FIRST-LAST]
+       mayfly link bulk add [count N] [name PATTERN] [link PARENT] [mtu N] [group N] [up] [netns NETNS]
+                       [SETTINGS] [--dry-run] type KIND [PARAMETERS, each a number or FIRST-LAST]
        mayfly link bulk del name PATTERN count N | - | SELECTOR [--dry-run]
                        ('-': names on standard input)
+SETTINGS: unnumbered NAME|none | rp_filter strict|off | proxy_arp on|off | proxy_nd on|off
+          addrgenmode eui64|none (no link-local address by itself)
 PATTERN:  '{}' counts from 0; also {parent} {outer} {inner} {n:06} %d; of the ranges the last varies fastest
 )") + std::string(kSelectorHelp) +
          "KIND:\n" + describe_kinds();

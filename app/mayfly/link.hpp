@@ -19,6 +19,7 @@ std::string link_help();
 Status parse_link_bulk(Words& words, const Options& options, Plan& plan);
 void plan_delete_selected(Plan& plan, const Selector& selector, std::string operation, bool dry_run,
                           bool force);
+void plan_flush(Plan& plan, std::string_view netns, bool dry_run, bool force);
 void plan_delete_named(Plan& plan, std::string_view name, bool force);
 
 // link show [NAME | SELECTOR] (link_show.cpp).

@@ -38,6 +38,20 @@ constexpr std::array kFlagNames = {
 constexpr std::array<std::string_view, 7> kStates = {"UNKNOWN", "NOTPRESENT", "DOWN", "LOWERLAYERDOWN",
                                                      "TESTING", "DORMANT",    "UP"};
 
+// Shown where they are not what an interface has by default.
+struct Setting {
+  uint16_t attribute;
+  std::string_view word;
+  std::string_view value;
+};
+
+constexpr std::array kSettings = {
+    Setting{protocol::kAttrRpFilter, "rp_filter", "strict"},
+    Setting{protocol::kAttrProxyArp, "proxy_arp", "on"},
+    Setting{protocol::kAttrProxyNd, "proxy_nd", "on"},
+    Setting{protocol::kAttrAddrGenMode, "addrgenmode", "none"},
+};
+
 const ifinfomsg& fixed_of(const nlmsghdr& answer) {
   return *static_cast<const ifinfomsg*>(mnl_nlmsg_get_payload(&answer));
 }
@@ -116,6 +130,19 @@ void print_details(Output& out, const Attributes& attributes) {
     out.print(
         "    {}{}\n", kind.name,
         kind.description != nullptr && kind.data ? format_parameters(*kind.description, *kind.data) : "");
+  std::string settings;
+  for (const Setting& setting : kSettings)
+    if (attributes.number_or(setting.attribute, 0) != 0)
+      settings += fmt::format(" {} {}", setting.word, setting.value);
+  if (attributes.has(protocol::kAttrUnnumbered))
+    settings += fmt::format(" unnumbered {}", attributes.string(protocol::kAttrUnnumbered));
+  if (!settings.empty()) out.print("   {}\n", settings);
+  if (attributes.has(protocol::kAttrPeerNetns))
+    out.print("    peer {} in netns {}\n", attributes.string(protocol::kAttrPeer),
+              attributes.string(protocol::kAttrPeerNetns));
+  if (attributes.has(protocol::kAttrLinkNetns))
+    out.print("    link {} in netns {}\n", attributes.string(protocol::kAttrDevice),
+              attributes.string(protocol::kAttrLinkNetns));
   out.print("    netns {} unique id {} children {}\n", attributes.string(protocol::kAttrNetns),
             attributes.number_or(protocol::kAttrId, 0), attributes.number_or(protocol::kAttrChildren, 0));
 }
@@ -211,6 +238,7 @@ std::string link_state(const Attributes& attributes) {
 
 std::string link_headline(const nlmsghdr& answer, const Attributes& attributes) {
   std::string parent(attributes.string(protocol::kAttrDevice));
+  if (parent.empty()) parent = attributes.string(protocol::kAttrPeer);
   if (parent.empty() && attributes.number_or(IFLA_LINK, 0) != 0)
     parent = fmt::format("if{}", attributes.number_or(IFLA_LINK, 0));
   return fmt::format("{}: {}{}{}: <{}> mtu {} state {} group {}\n", fixed_of(answer).ifi_index,
@@ -223,7 +251,11 @@ Json link_json(const nlmsghdr& answer, const Attributes& attributes, const Optio
                std::string_view boot_id) {
   Json link{{"ifindex", fixed_of(answer).ifi_index}};
   const std::string_view parent = attributes.string(protocol::kAttrDevice);
-  if (!parent.empty()) link["link"] = parent;
+  const std::string_view peer = attributes.string(protocol::kAttrPeer);
+  if (!parent.empty() || !peer.empty()) link["link"] = parent.empty() ? peer : parent;
+  if (attributes.has(protocol::kAttrLinkNetns))
+    link["link_netns"] = attributes.string(protocol::kAttrLinkNetns);
+  if (!peer.empty()) link["peer_netns"] = attributes.string(protocol::kAttrPeerNetns);
   link["ifname"] = attributes.string(IFLA_IFNAME);
   link["flags"] = flag_names(fixed_of(answer).ifi_flags);
   link["mtu"] = attributes.number_or(IFLA_MTU, 0);
@@ -234,6 +266,10 @@ Json link_json(const nlmsghdr& answer, const Attributes& attributes, const Optio
   if (!address.empty()) link.update(Json{{"address", address}, {"broadcast", format_mac(kBroadcastMac)}});
   const std::string_view alias = attributes.string(IFLA_IFALIAS);
   if (!alias.empty()) link["ifalias"] = alias;
+  for (const Setting& setting : kSettings)
+    if (attributes.number_or(setting.attribute, 0) != 0) link[std::string(setting.word)] = setting.value;
+  if (attributes.has(protocol::kAttrUnnumbered))
+    link["unnumbered"] = attributes.string(protocol::kAttrUnnumbered);
   const Kind kind = kind_of(attributes);
   if (!kind.name.empty()) link["linkinfo"] = kind_json(kind);
   if (options.statistics) {

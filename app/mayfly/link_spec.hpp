@@ -16,6 +16,15 @@
 
 namespace mayfly::cli {
 
+// The other end of a pair: "peer name NAME [netns NS] [mtu N] [address MAC] [up]".
+struct PeerSpec {
+  std::string_view name;
+  std::optional<std::string_view> netns;
+  std::optional<uint32_t> mtu;
+  std::optional<Mac> address;
+  bool up = false;
+};
+
 struct LinkSpec {
   static constexpr size_t kMaxParameters = 16;
 
@@ -27,10 +36,22 @@ struct LinkSpec {
   std::optional<Mac> address;
   std::optional<std::string_view> alias;
   std::optional<bool> up;
+  std::optional<std::string_view> netns;
+  std::optional<std::string_view> unnumbered;  // empty: none
+  std::optional<bool> rp_filter;               // strict
+  std::optional<bool> proxy_arp;
+  std::optional<bool> proxy_nd;
+  std::optional<bool> no_link_local;  // addrgenmode none
+  std::optional<PeerSpec> peer;
   const KindDescription* kind = nullptr;
   std::array<std::optional<NumberRange>, kMaxParameters> values;  // of the kind's parameters, in its order
 
   bool has_range() const noexcept;
+  // Something but name, kind and what it is stacked on.
+  bool has_settings() const noexcept {
+    return up || mtu || group || address || alias || netns || unnumbered || rp_filter || proxy_arp ||
+           proxy_nd || no_link_local;
+  }
 };
 
 // Takes one part of a description; false when the next word begins none. Ranges only where allowed.

@@ -54,6 +54,13 @@ Ipv4Prefix Words::prefix() {
   return error_ ? Ipv4Prefix{} : value_or_fail(parse_prefix(subject_, value));
 }
 
+bool Words::choice(std::string_view no, std::string_view yes) {
+  const std::string_view value = text();
+  if (!error_ && value != no && value != yes)
+    fail(EINVAL, "{} '{}': expected {} or {}", subject_, value, yes, no);
+  return value == yes;
+}
+
 NumberRange Words::range(uint32_t most) {
   const std::string_view value = text();
   if (error_) return {};

@@ -54,8 +54,9 @@ class Words {
   Mac mac();
   Ipv4 ipv4();
   Ipv4Prefix prefix();
-  NumberRange range(uint32_t most);  // A or A-B
-  uint16_t ethertype();              // 802.1Q, 802.1ad or a number
+  bool choice(std::string_view no, std::string_view yes);  // one of two words
+  NumberRange range(uint32_t most);                        // A or A-B
+  uint16_t ethertype();                                    // 802.1Q, 802.1ad or a number
 
   // A mistake of the parser's own.
   template <class... Args>

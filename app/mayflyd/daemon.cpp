@@ -85,7 +85,7 @@ Status Daemon::build_tables() {
   if (!interfaces) return std::unexpected(interfaces.error());
   interfaces_ = std::move(*interfaces);
   routes_ = std::make_unique<RouteTable>(config_.limits.routes);
-  netns_ = std::make_unique<Netns>("default", *blocks_, *routes_);
+  netnses_ = std::make_unique<NetnsTable>(*blocks_, *routes_, config_.limits.namespaces);
   addressing_ = std::make_unique<Addressing>(*interfaces_, *neighbours_, *blocks_);
   TeardownConfig teardown = config_.teardown;
   teardown.cpus = cpus_.control_cpus;
@@ -93,7 +93,7 @@ Status Daemon::build_tables() {
   if (auto started = reclaim_->start(); !started) return started;
   port_thread_ = std::make_unique<PortThread>(mbufs_->get(), cpus_.control_cpus);
   if (auto started = port_thread_->start(); !started) return started;
-  auto ports = PortTable::create(*port_thread_, *interfaces_, netns_.get());
+  auto ports = PortTable::create(*port_thread_, *interfaces_, &netnses_->initial());
   if (!ports) return std::unexpected(ports.error());
   ports_ = std::move(*ports);
   dataplane_.reset(new Dataplane{.blocks = *blocks_,
@@ -102,7 +102,7 @@ Status Daemon::build_tables() {
                                  .routes = *routes_,
                                  .neighbours = *neighbours_,
                                  .addressing = *addressing_,
-                                 .default_netns = *netns_,
+                                 .netnses = *netnses_,
                                  .ports = *ports_,
                                  .mbufs = &mbufs_->get(),
                                  .workers = {},
@@ -170,6 +170,15 @@ void Daemon::describe_start() const {
       config_.socket.path);
 }
 
+// For the service manager, once a second.
+std::string Daemon::describe_size() const {
+  const auto counted = [](uint64_t count, std::string_view what) {
+    return fmt::format("{} {}{}", format_count(count), what, count == 1 ? "" : "s");
+  };
+  return fmt::format("{}, {}, {}", counted(ports_->all().size(), "port"),
+                     counted(config_.workers.count, "worker"), counted(interfaces_->live(), "interface"));
+}
+
 Status Daemon::run(const std::atomic<bool>& stop) {
   if (auto started = start_environment(); !started) return started;
   if (auto built = build_tables(); !built) return built;
@@ -178,11 +187,15 @@ Status Daemon::run(const std::atomic<bool>& stop) {
   loop_ = std::make_unique<ControlLoop>(*dataplane_, *server_);
   if (auto started = start_workers(); !started) return started;
   if (auto added = add_ports(stop); !added) return added;
-  if (stop.load(std::memory_order_relaxed)) return {};
-  if (auto opened = server_->open(); !opened) return opened;
-  describe_start();
-  loop_->run(stop);
+  if (!stop.load(std::memory_order_relaxed)) {
+    if (auto opened = server_->open(); !opened) return opened;
+    describe_start();
+    service_.ready(describe_size());
+    loop_->every_second([this] { service_.alive(describe_size()); });
+    loop_->run(stop);
+  }
   log(LogLevel::info, "mayflyd", "stopping");
+  service_.stopping();
   return {};
 }
 
@@ -196,6 +209,8 @@ void Daemon::stop_workers() {
 // With no worker left everything can go at once; what is not back afterwards was leaked, and the log says so.
 void Daemon::retire_everything() {
   RetireList retired;
+  for (Netns* netns = netnses_->next(1); netns != nullptr; netns = netnses_->next(netns->number + 1))
+    netns->dying = true;
   for (const bool children : {true, false}) {
     for (uint32_t ifindex = interfaces_->next(1); ifindex != kNoInterface;
          ifindex = interfaces_->next(ifindex + 1)) {
@@ -211,8 +226,9 @@ void Daemon::retire_everything() {
       if (victim != ifindex) --ifindex;
     }
   }
+  Rib& rib = netnses_->initial().rib;
   while (true) {
-    const RouteCursor cursor(netns_->rib);
+    const RouteCursor cursor(rib);
     const Route* route = cursor.current();
     if (route == nullptr) break;
     RouteMatch match;
@@ -220,9 +236,14 @@ void Daemon::retire_everything() {
     match.length = route->length;
     match.type = route->type;
     match.metric = route->metric;
-    if (!netns_->rib.remove(match, nullptr)) break;
+    if (!rib.remove(match, nullptr)) break;
   }
-  dataplane_->commit(*netns_, retired);
+  routes_->commit(retired);
+  for (Netns* netns = netnses_->next(1); netns != nullptr; netns = netnses_->next(netns->number + 1)) {
+    netnses_->unlink(*netns);
+    netnses_->retire(*netns, retired);
+  }
+  dataplane_->commit(retired);
 }
 
 void Daemon::shut_down() {

@@ -19,12 +19,13 @@
 #include "pipeline/worker.hpp"
 #include "port/cpu_plan.hpp"
 #include "port/eal.hpp"
+#include "service_notification.hpp"
 
 namespace mayfly {
 
 class Daemon {
  public:
-  explicit Daemon(const Config& config) : config_(config) {}
+  Daemon(const Config& config, ServiceNotification& service) : config_(config), service_(service) {}
   ~Daemon();
 
   // Returns when *stop is set, after everything has been given back. An error means that it did not start:
@@ -44,11 +45,13 @@ class Daemon {
   Status start_workers();
   Status add_ports(const std::atomic<bool>& stop);
   void describe_start() const;
+  std::string describe_size() const;
   void shut_down();
   void stop_workers();
   void retire_everything();
 
   const Config& config_;
+  ServiceNotification& service_;
   CpuPlan cpus_;
   std::unique_ptr<Eal> eal_;
   std::unique_ptr<MbufPool> mbufs_;
@@ -56,7 +59,7 @@ class Daemon {
   std::unique_ptr<Neighbours> neighbours_;
   std::unique_ptr<InterfaceTable> interfaces_;
   std::unique_ptr<RouteTable> routes_;
-  std::unique_ptr<Netns> netns_;
+  std::unique_ptr<NetnsTable> netnses_;
   std::unique_ptr<Addressing> addressing_;
   std::unique_ptr<Reclaim> reclaim_;
   std::unique_ptr<PortThread> port_thread_;

@@ -52,8 +52,10 @@ int main(int argc, char** argv) {
     return 0;
   }
   handle_signals();
-  Daemon daemon(arguments->config);
+  ServiceNotification service;
+  Daemon daemon(arguments->config, service);
   if (const auto done = daemon.run(stop_requested); !done) {
+    service.failed(done.error());
     fmt::print(stderr, "mayflyd: {}\n", done.error().text);
     return kExitFailed;
   }

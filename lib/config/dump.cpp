@@ -86,6 +86,7 @@ std::string dump_config(const Config& config) {
   out += fmt::format("neighbours:\n  limit: {}\n  per_interface: {}\n", config.limits.neighbours,
                      config.limits.neighbours_per_interface);
   out += fmt::format("routes:\n  limit: {}\n", config.limits.routes);
+  out += fmt::format("namespaces:\n  limit: {}\n", config.limits.namespaces);
   out += fmt::format("socket:\n  path: {}\n  group: {}\n  mode: \"{:04o}\"\n", quoted(config.socket.path),
                      quoted(config.socket.group), config.socket.mode);
   out += dump_teardown(config.teardown);

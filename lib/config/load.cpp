@@ -82,6 +82,7 @@ void read_limits(YamlMap& root, LimitsConfig& limits) {
   neighbours.number("limit", limits.neighbours, kTableRange);
   neighbours.number("per_interface", limits.neighbours_per_interface, kTableRange);
   root.section("routes", kKeys).number("limit", limits.routes, kTableRange);
+  root.section("namespaces", kKeys).number("limit", limits.namespaces, kTableRange);
 }
 
 void read_socket(YamlMap& root, SocketConfig& socket) {
@@ -114,8 +115,8 @@ void read_log(YamlMap& root, LogLevel& level) {
 }
 
 Config read_document(const YAML::Node& document, YamlErrors& errors, Origins& origins) {
-  static constexpr Keys kKeys[] = {"eal",        "workers", "mbufs",  "ports",    "interfaces",
-                                   "neighbours", "routes",  "socket", "teardown", "log"};
+  static constexpr Keys kKeys[] = {"eal",    "workers",    "mbufs",  "ports",    "interfaces", "neighbours",
+                                   "routes", "namespaces", "socket", "teardown", "log"};
   YamlMap root(errors, origins, document, 1, "", kKeys);
   Config config;
   read_eal(root, config.eal);

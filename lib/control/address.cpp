@@ -83,6 +83,7 @@ class AddressDump final : public Operation {
     return Progress::more;
   }
 
+  bool ends_with_netns() const override { return true; }
   bool cancel() override { return true; }
 
  private:

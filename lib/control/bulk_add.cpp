@@ -10,6 +10,7 @@
 #include "control/bulk_result.hpp"
 #include "control/handlers.hpp"
 #include "control/link_request.hpp"
+#include "control/netns_use.hpp"
 #include "control/protocol.hpp"
 #include "iface/name_pattern.hpp"
 
@@ -52,6 +53,7 @@ struct BulkPlan {
   InterfaceSpec spec;
   std::string alias;
   std::string parent_name;
+  std::optional<NamePattern> peer_pattern;
   std::vector<Range> ranges;  // the last one varies fastest
   uint64_t count = 0;
   bool force = false;
@@ -125,6 +127,11 @@ Result<BulkPlan> parse_plan(Connection& connection, const RequestAttributes& att
   plan.spec = *spec;
   plan.alias = spec->alias;
   plan.spec.up = attributes.has(kBulkUp);
+  if (spec->peer) {
+    auto of_peer = NamePattern::parse(spec->peer->name);
+    if (!of_peer) return fail(of_peer.error().code, "peer: {}", of_peer.error().text);
+    plan.peer_pattern = std::move(*of_peer);
+  }
   if (spec->parent != kNoInterface)
     plan.parent_name = connection.dataplane().interfaces.record(spec->parent).name;
   if (auto ranges = parse_ranges(attributes, plan); !ranges) return std::unexpected(ranges.error());
@@ -143,8 +150,9 @@ Result<BulkPlan> parse_plan(Connection& connection, const RequestAttributes& att
 class BulkAdd final : public Operation {
  public:
   BulkAdd(Connection& connection, const nlmsghdr& request, BulkPlan plan)
-      : connection_(connection), request_(request), plan_(std::move(plan)) {
+      : connection_(connection), request_(request), plan_(std::move(plan)), use_(*plan_.spec.netns) {
     plan_.spec.alias = plan_.alias;
+    if (plan_.spec.peer) peer_use_.emplace(*plan_.spec.peer->netns);
     claimed_.reserve(plan_.count);
     for (const Range& range : plan_.ranges) at_.push_back(range.first);
     result_.matched = plan_.count;
@@ -200,18 +208,23 @@ class BulkAdd final : public Operation {
     const NameFields fields{next_, plan_.parent_name, tag(KindParameter::Role::outer),
                             tag(KindParameter::Role::inner)};
     plan_.spec.name = plan_.pattern.format(fields, buffer);
+    std::array<char, kInterfaceNameBytes> peer_buffer;
+    if (plan_.peer_pattern) plan_.spec.peer->name = plan_.peer_pattern->format(fields, peer_buffer);
     advance();
-    if (plan_.spec.name.empty()) {
-      result_.failed(fmt::format("member {}", next_),
-                     {EINVAL, fmt::format("name '{}': longer than 15 characters for member {}",
-                                          plan_.pattern.text(), next_)});
-      return;
-    }
+    if (plan_.spec.name.empty()) return too_long("name", plan_.pattern);
+    if (plan_.peer_pattern && plan_.spec.peer->name.empty())
+      return too_long("peer name", *plan_.peer_pattern);
     auto ifindex = connection_.dataplane().interfaces.claim(plan_.spec);
     if (ifindex)
       claimed_.push_back(*ifindex);
     else
       result_.failed(plan_.spec.name, std::move(ifindex.error()));
+  }
+
+  void too_long(std::string_view what, const NamePattern& pattern) {
+    result_.failed(fmt::format("member {}", next_),
+                   {EINVAL, fmt::format("{} '{}': longer than 15 characters for member {}", what,
+                                        pattern.text(), next_)});
   }
 
   // The value of the parameter that is this tag, for {outer} and {inner} in names.
@@ -253,6 +266,8 @@ class BulkAdd final : public Operation {
   Connection& connection_;
   nlmsghdr request_;
   BulkPlan plan_;
+  NetnsUse use_;
+  std::optional<NetnsUse> peer_use_;
   BulkResult result_;
   Phase phase_ = Phase::claim;
   bool cancelled_ = false;

@@ -9,6 +9,7 @@
 #include "control/handlers.hpp"
 #include "control/interface_removal.hpp"
 #include "control/link_request.hpp"
+#include "control/netns_use.hpp"
 #include "control/protocol.hpp"
 #include "iface/name_pattern.hpp"
 
@@ -25,6 +26,7 @@ constexpr AttributeSpec kDeleteSpecs[] = {
     {kBulkCount, AttributeSpec::Type::u64, "count"},
     {kBulkSelector, AttributeSpec::Type::nested, "selector"},
     {kBulkListed, AttributeSpec::Type::flag, "listed"},
+    {kBulkFlush, AttributeSpec::Type::flag, "flush"},
     {kBulkForce, AttributeSpec::Type::flag, "force"},
     {kBulkDryRun, AttributeSpec::Type::flag, "dry-run"},
     {kBulkWantProgress, AttributeSpec::Type::flag, "progress"},
@@ -84,6 +86,27 @@ class NamedVictims final : public VictimSource {
   uint64_t next_ = 0;
 };
 
+// Everything in the namespace that can be deleted.
+class NetnsVictims final : public VictimSource {
+ public:
+  NetnsVictims(const Dataplane& dataplane, const Netns& netns)
+      : text_(fmt::format("everything in netns {}", netns.name)),
+        table_(dataplane.interfaces),
+        walk_(dataplane.interfaces, Selector::everything_in(netns)) {}
+  uint32_t next(BulkResult&, const Deadline& deadline) override {
+    const uint32_t ifindex = walk_.next(deadline);
+    // Ports stay.
+    return ifindex != kNoInterface && table_.interface(ifindex).kind == kPortKind ? kNoInterface : ifindex;
+  }
+  bool finished() const override { return walk_.done(); }
+  std::string describe() const override { return text_; }
+
+ private:
+  std::string text_;
+  const InterfaceTable& table_;
+  SelectorWalk walk_;
+};
+
 class ListedVictims final : public VictimSource {
  public:
   ListedVictims(const Dataplane& dataplane, ListedInterfaces listed, BulkResult& result)
@@ -120,6 +143,7 @@ class BulkDelete final : public Operation {
         request_(request),
         source_(std::move(source)),
         options_(options),
+        use_(connection.netns()),
         result_(std::move(result)),
         removal_(connection.dataplane()) {}
 
@@ -137,9 +161,9 @@ class BulkDelete final : public Operation {
     const bool done = removal_.commit(retired, deadline);
     result_.to_reclaim_bytes += retired.bytes() - bytes_before;
     if (done || retired.objects() >= Reclaim::kSubmitEvery)
-      connection_.dataplane().commit(connection_.netns(), retired);
+      connection_.dataplane().commit(retired);
     else
-      connection_.netns().commit(retired);
+      connection_.dataplane().routes.commit(retired);
     result_.changed = removal_.committed();
     return done ? finish() : Progress::more;
   }
@@ -199,6 +223,7 @@ class BulkDelete final : public Operation {
   nlmsghdr request_;
   std::unique_ptr<VictimSource> source_;
   Options options_;
+  NetnsUse use_;
   BulkResult result_;
   InterfaceRemoval removal_;
   Phase phase_ = Phase::select;
@@ -210,9 +235,10 @@ Result<std::unique_ptr<VictimSource>> source_of(Connection& connection, const Re
                                                 BulkResult& result) {
   Dataplane& dataplane = connection.dataplane();
   const int ways = (attributes.has(kBulkName) ? 1 : 0) + (attributes.has(kBulkSelector) ? 1 : 0) +
-                   (attributes.has(kBulkListed) ? 1 : 0);
+                   (attributes.has(kBulkListed) ? 1 : 0) + (attributes.has(kBulkFlush) ? 1 : 0);
   if (ways != 1)
-    return fail(EINVAL, "link del: exactly one of a selector, a name pattern and a list is needed");
+    return fail(EINVAL, "link del: exactly one of a selector, a name pattern, a list and flush is needed");
+  if (attributes.has(kBulkFlush)) return std::make_unique<NetnsVictims>(dataplane, connection.netns());
   if (attributes.has(kBulkListed)) {
     ListedInterfaces listed = std::move(connection.listed());
     connection.listed() = {};

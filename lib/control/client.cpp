@@ -94,6 +94,15 @@ void RequestMessage::put(uint16_t attribute, const void* data, size_t size) {
     overflown_ = true;
 }
 
+void RequestMessage::put_raw(const void* data, size_t size) {
+  if (size > room()) {
+    overflown_ = true;
+    return;
+  }
+  memcpy(mnl_nlmsg_get_payload_tail(header()), data, size);
+  header()->nlmsg_len += static_cast<uint32_t>(size);
+}
+
 void RequestMessage::put_string(uint16_t attribute, std::string_view text) {
   if (text.size() + 1 + MNL_ATTR_HDRLEN + MNL_ALIGNTO > room()) {
     overflown_ = true;

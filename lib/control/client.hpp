@@ -60,6 +60,8 @@ class RequestMessage {
   void put_u64(uint16_t attribute, uint64_t value) { put(attribute, &value, sizeof value); }
   void put_flag(uint16_t attribute) { put(attribute, nullptr, 0); }
   void put_string(uint16_t attribute, std::string_view text);  // adds the NUL
+  // A fixed structure inside a nested attribute, before its attributes; the size is a multiple of four.
+  void put_raw(const void* data, size_t size);
 
   // Everything put until the scope ends goes inside the nested attribute.
   class Nest {
@@ -108,7 +110,7 @@ class Attributes {
 
  private:
   static constexpr size_t kLow = 80;     // the kernel's attributes and the generic family's
-  static constexpr size_t kVendor = 16;  // those at kAttrVendor and above
+  static constexpr size_t kVendor = 32;  // those at kAttrVendor and above
 
   Attributes(const void* start, size_t size, int);
   const nlattr* find(uint16_t attribute) const noexcept;

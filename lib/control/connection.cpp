@@ -18,13 +18,12 @@ namespace {
 using namespace protocol;
 
 constexpr uint64_t kNoProgressNs = 10 * kNsPerSecond;
-constexpr uint16_t kLongestNetns = 255;
 constexpr uint16_t kLongestClient = 64;
 
 constexpr AttributeSpec kHelloSpecs[] = {
     {kHelloVersion, AttributeSpec::Type::u32, "hello version"},
     {kHelloFamily, AttributeSpec::Type::u32, "hello family"},
-    {kHelloNetns, AttributeSpec::Type::string, "hello netns", kLongestNetns},
+    {kHelloNetns, AttributeSpec::Type::string, "hello netns", kMostNetnsNameBytes},
     {kHelloClient, AttributeSpec::Type::string, "hello client", kLongestClient},
 };
 
@@ -82,7 +81,7 @@ void Connection::close(const char* why) {
   ::close(fd_);
   fd_ = -1;
   datagram_bytes_ = 0;
-  if (netns_ != nullptr) dataplane_.commit(*netns_, retired_);
+  dataplane_.commit(retired_);
   if (operation_ != nullptr && operation_->cancel()) operation_ = nullptr;
 }
 
@@ -111,6 +110,8 @@ void Connection::on_readable() {
 bool Connection::run(const Deadline& deadline) {
   bool more = false;
   do {
+    if (operation_ != nullptr && operation_->ends_with_netns() && !netns_alive())
+      end_operation_without_netns();
     if (operation_ != nullptr) {
       if (!closed_ && writer_.over_high_water()) break;
       const Operation::Progress progress = operation_->step(deadline);
@@ -165,7 +166,7 @@ bool Connection::admitted(const nlmsghdr& message, uint64_t objects) {
     return true;
   }
   // What this very request has gathered must not keep it waiting.
-  dataplane_.commit(*netns_, retired_);
+  dataplane_.commit(retired_);
   const uint64_t now = monotonic_ns();
   if (reclaim.config().block) {
     if (blocked_since_ns_ == 0) {
@@ -208,12 +209,18 @@ void Connection::handle(const nlmsghdr& message) {
     writer_.acknowledge(message, &cancelled);
     return;
   }
+  if (!netns_alive()) {
+    const Error gone{ENOENT, fmt::format("netns '{}' was deleted: this connection has none", netns_name_)};
+    writer_.acknowledge(message, &gone);
+    return;
+  }
+  request_ = message;
   const Request request{message,
                         {reinterpret_cast<const std::byte*>(&message) + NLMSG_HDRLEN,
                          message.nlmsg_len - static_cast<size_t>(NLMSG_HDRLEN)}};
   const HandlerResult handled = dispatch(*this, request, family_ == NETLINK_GENERIC);
   // Routes to what is retired leave the FIB first: commit() publishes before it submits.
-  if (retired_.objects() >= Reclaim::kSubmitEvery) dataplane_.commit(*netns_, retired_);
+  if (retired_.objects() >= Reclaim::kSubmitEvery) dataplane_.commit(retired_);
   if (!handled) {
     writer_.acknowledge(message, &handled.error());
     return;
@@ -237,9 +244,12 @@ Status Connection::hello(const nlmsghdr& message) {
   if (family_ != NETLINK_ROUTE && family_ != NETLINK_GENERIC)
     return fail(EPROTONOSUPPORT, "hello family {}: accepted {} (route), {} (generic)", family_, NETLINK_ROUTE,
                 NETLINK_GENERIC);
-  const std::string_view netns = attributes->string(kHelloNetns).value_or("default");
-  netns_ = dataplane_.find_netns(netns);
-  if (netns_ == nullptr) return fail(ENOENT, "netns '{}': does not exist", netns);
+  const std::string_view netns = attributes->string(kHelloNetns).value_or(kDefaultNetnsName);
+  netns_ = dataplane_.netnses.find(netns);
+  if (netns_ == nullptr) return fail(ENOENT, "netns '{}' does not exist", netns);
+  netns_number_ = netns_->number;
+  netns_id_ = netns_->id;
+  netns_name_ = netns;
   client_name_ = attributes->string(kHelloClient).value_or("unnamed");
   hello_done_ = true;
   log(LogLevel::debug, "control", "{} connected", describe());
@@ -255,13 +265,24 @@ Status Connection::hello(const nlmsghdr& message) {
 // What a datagram deleted dies in one batch, unless it belongs to a larger one.
 void Connection::finish_datagram() {
   datagram_bytes_ = 0;
-  if (netns_ == nullptr || batch_open_ || operation_ != nullptr) return;
-  dataplane_.commit(*netns_, retired_);
+  if (batch_open_ || operation_ != nullptr) return;
+  dataplane_.commit(retired_);
 }
 
 void Connection::end_batch() {
   batch_open_ = false;
-  dataplane_.commit(*netns_, retired_);
+  dataplane_.commit(retired_);
+}
+
+bool Connection::netns_alive() const noexcept {
+  return dataplane_.netnses.alive(netns_number_, netns_id_);
+}
+
+void Connection::end_operation_without_netns() {
+  operation_ = nullptr;
+  const Error gone{ENOENT, fmt::format("netns '{}' was deleted meanwhile", netns_name_)};
+  writer_.acknowledge(request_, &gone);
+  if (datagram_bytes_ == 0) finish_datagram();
 }
 
 void Connection::send_queued() {

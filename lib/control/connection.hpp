@@ -62,6 +62,8 @@ class Connection {
   // For handlers.
   Dataplane& dataplane() noexcept { return dataplane_; }
   MessageWriter& writer() noexcept { return writer_; }
+  // Not deleted while a handler runs; an operation that outlives the handler holds a NetnsUse or ends with
+  // it.
   Netns& netns() noexcept { return *netns_; }
   const std::string& client_name() const noexcept { return client_name_; }
   std::string describe() const;  // "client 7 (mayfly, pid 812, uid 0)"
@@ -79,6 +81,8 @@ class Connection {
   void handle(const nlmsghdr& message);
   // True when the request may start; otherwise the client waits (policy block) or was refused.
   bool admitted(const nlmsghdr& message, uint64_t objects);
+  bool netns_alive() const noexcept;
+  void end_operation_without_netns();
   Status hello(const nlmsghdr& message);
   void finish_datagram();
   void send_queued();
@@ -97,7 +101,11 @@ class Connection {
   bool hello_done_ = false;
   bool closed_ = false;
   uint32_t family_ = 0;
-  Netns* netns_ = nullptr;
+  Netns* netns_ = nullptr;  // as long as netns_alive()
+  uint32_t netns_number_ = 0;
+  uint64_t netns_id_ = 0;
+  std::string netns_name_;
+  nlmsghdr request_{};  // the one that is being handled, or whose operation runs
   std::string client_name_ = "unnamed";
   ucred peer_{};
 

@@ -45,7 +45,7 @@ void ControlLoop::round(int wait_ms) {
   dataplane_.ports.poll_completions(retired, [this](const PortEvent& event) {
     if (port_event_) port_event_(event);
   });
-  dataplane_.commit(dataplane_.default_netns, retired);
+  dataplane_.commit(retired);
   run_neighbour_timers();
   run_timers();
   busy_ |= trim();
@@ -73,7 +73,7 @@ void ControlLoop::handle_worker_messages() {
         neighbour_seen(message, retired);
     }
   }
-  dataplane_.commit(dataplane_.default_netns, retired);
+  dataplane_.commit(retired);
 }
 
 void ControlLoop::neighbour_wanted(const WorkerMessage& message, RetireList& retired) {
@@ -125,7 +125,7 @@ void ControlLoop::run_neighbour_timers() {
         break;
     }
   }
-  dataplane_.commit(dataplane_.default_netns, retired);
+  dataplane_.commit(retired);
 }
 
 // Any worker can send a request: each has a queue on every port. They take turns.
@@ -165,6 +165,7 @@ void ControlLoop::run_timers() {
     rates.per_second[reason] = totals.drops[reason] - rates.total[reason];
     rates.total[reason] = totals.drops[reason];
   }
+  if (second_) second_();
 }
 
 }  // namespace mayfly

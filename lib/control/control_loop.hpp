@@ -28,6 +28,8 @@ class ControlLoop {
   void round(int wait_ms);
   // Called with what became of ports that were added or removed.
   void on_port_event(std::function<void(const PortEvent&)> visit) { port_event_ = std::move(visit); }
+  // Called about once a second; bounded, and never waits.
+  void every_second(std::function<void()> visit) { second_ = std::move(visit); }
 
  private:
   static constexpr uint64_t kCollectNs = 500 * kNsPerUs;
@@ -53,6 +55,7 @@ class ControlLoop {
   uint32_t next_worker_ = 0;
   std::vector<NeighbourAction> actions_;
   std::function<void(const PortEvent&)> port_event_;
+  std::function<void()> second_;
 };
 
 }  // namespace mayfly

@@ -3,10 +3,6 @@
 
 namespace mayfly {
 
-Netns* Dataplane::find_netns(std::string_view name) noexcept {
-  return name == default_netns.name ? &default_netns : nullptr;
-}
-
 Totals Dataplane::totals() const noexcept {
   Totals all;
   for (const WorkerLink& worker : workers) {

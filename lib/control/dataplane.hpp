@@ -14,7 +14,7 @@
 #include "iface/interface_table.hpp"
 #include "neigh/neighbours.hpp"
 #include "netns/addressing.hpp"
-#include "netns/netns.hpp"
+#include "netns/netns_table.hpp"
 #include "pipeline/messages.hpp"
 #include "port/mbuf_pool.hpp"
 #include "port/port_table.hpp"
@@ -44,7 +44,7 @@ struct Dataplane {
   RouteTable& routes;
   Neighbours& neighbours;
   Addressing& addressing;
-  Netns& default_netns;
+  NetnsTable& netnses;
   PortTable& ports;
   rte_mempool* mbufs = nullptr;
   std::vector<WorkerLink> workers;
@@ -60,13 +60,12 @@ struct Dataplane {
   DropRates drop_rates;
   uint64_t longest_slice_ns = 0;
   uint32_t clients = 0;
-  uint32_t removals = 0;  // InterfaceRemovals so far: their numbers
+  uint32_t removals = 0;  // InterfaceRemovals and moves so far: their numbers
 
-  // The namespace of this name, nullptr when there is none.
-  Netns* find_netns(std::string_view name) noexcept;
-  // Publishes what a request changed in the namespace's FIBs and hands over what it retired.
-  void commit(Netns& netns, RetireList& retired) noexcept {
-    netns.commit(retired);
+  // Publishes what a request changed in the FIBs of whatever namespaces, and then hands over what it retired:
+  // in this order, since routes lead to what is retired.
+  void commit(RetireList& retired) noexcept {
+    routes.commit(retired);
     reclaim.submit(retired);
   }
   void tell_workers(const ControlMessage& message) noexcept {

@@ -37,6 +37,7 @@ class LinkCount final : public Operation {
     answer_count(connection_, request_, count_);
     return Progress::done;
   }
+  bool ends_with_netns() const override { return true; }
   bool cancel() override { return true; }
 
   static void answer_count(Connection& connection, const nlmsghdr& request, uint64_t count) {
@@ -68,10 +69,10 @@ Result<uint32_t> find_owner(const VlanDemux& demux, const RequestAttributes& att
   auto key = read_tags(attributes);
   if (!key) return std::unexpected(key.error());
   const auto protocol = attributes.u16(kWhichProtocol);
-  if (protocol && *protocol != 0x8100 && *protocol != 0x88a8)
-    return fail(EPROTONOSUPPORT, "protocol {:#06x}: accepted 0x8100, 0x88a8", *protocol);
-  for (const TagProtocol tried : {TagProtocol::c_tag, TagProtocol::s_tag}) {
-    if (protocol && (*protocol == 0x88a8) != (tried == TagProtocol::s_tag)) continue;
+  if (protocol && tag_protocol_of(*protocol) == TagProtocol::count)
+    return fail(EPROTONOSUPPORT, "protocol {:#06x}: accepted 0x8100, 0x88a8, 0x9100", *protocol);
+  for (const TagProtocol tried : {TagProtocol::c_tag, TagProtocol::s_tag, TagProtocol::s_tag_9100}) {
+    if (protocol && tag_protocol_of(*protocol) != tried) continue;
     key->protocol = tried;
     if (const uint32_t owner = demux.find(*key); owner != kNoInterface) return owner;
   }
@@ -120,6 +121,14 @@ GenericHandler handler_of(uint8_t command) {
       return handle_drops;
     case kCmdStatus:
       return handle_status;
+    case kCmdNetnsAdd:
+      return handle_netns_add;
+    case kCmdNetnsDel:
+      return handle_netns_delete;
+    case kCmdNetnsRename:
+      return handle_netns_rename;
+    case kCmdNetnsShow:
+      return handle_netns_show;
     default:
       return nullptr;
   }

@@ -59,6 +59,10 @@ HandlerResult handle_reclaim_wait(Connection& connection, const Request& request
 HandlerResult handle_statistics(Connection& connection, const Request& request);
 HandlerResult handle_drops(Connection& connection, const Request& request);
 HandlerResult handle_status(Connection& connection, const Request& request);
+HandlerResult handle_netns_add(Connection& connection, const Request& request);
+HandlerResult handle_netns_delete(Connection& connection, const Request& request);
+HandlerResult handle_netns_rename(Connection& connection, const Request& request);
+HandlerResult handle_netns_show(Connection& connection, const Request& request);
 HandlerResult handle_ports(Connection& connection, const Request& request);
 
 // How many objects a request would create: what admission counts against the teardown backlog. 0 for

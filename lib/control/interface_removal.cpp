@@ -29,7 +29,7 @@ class RemoveOne final : public Operation {
       committing_ = true;
     }
     const bool done = removal_.commit(connection_.retired(), deadline);
-    connection_.dataplane().commit(connection_.netns(), connection_.retired());
+    connection_.dataplane().commit(connection_.retired());
     if (!done) return Progress::more;
     if ((request_.nlmsg_flags & NLM_F_ACK) != 0) connection_.writer().acknowledge(request_, nullptr);
     return Progress::done;
@@ -75,10 +75,19 @@ uint32_t InterfaceRemoval::pop() noexcept {
 Status InterfaceRemoval::add(uint32_t ifindex) {
   InterfaceTable& table = dataplane_.interfaces;
   const char* name = table.record(ifindex).name;
+  const uint32_t peer = table.peer(ifindex);
+  // The other end of one that was added before.
+  if (peer != kNoInterface && table.marked_by(ifindex, number_) && ends_.erase(ifindex) != 0) return {};
   if (table.state(ifindex) == InterfaceState::marked)
-    return fail(EBUSY, "interface '{}' is being deleted already", name);
+    return fail(EBUSY, "interface '{}' is being deleted or moved already", name);
   if (table.interface(ifindex).kind == kPortKind)
     return fail(EOPNOTSUPP, "interface '{}': a port's interface goes with its device", name);
+  if (peer != kNoInterface) {
+    if (table.state(peer) != InterfaceState::live)
+      return fail(EBUSY, "interface '{}', the peer of '{}', is being moved", table.record(peer).name, name);
+    take(peer);
+    ends_.insert(peer);
+  }
   take(ifindex);
   return {};
 }
@@ -100,7 +109,7 @@ Result<bool> InterfaceRemoval::walk(const Deadline& deadline) {
         if (table.state(child) == InterfaceState::live)
           take(child);
         else if (!table.marked_by(child, number_))
-          return fail(EBUSY, "interface '{}' on '{}' is being deleted already", table.record(child).name,
+          return fail(EBUSY, "interface '{}' on '{}' is being deleted or moved", table.record(child).name,
                       table.record(parent).name);
         last_child_ = child;
         if (++steps % kStepsPerLook == 0 && deadline.over()) return false;

@@ -7,6 +7,7 @@
 // cannot fail.
 
 #include <cstdint>
+#include <unordered_set>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -21,8 +22,8 @@ class InterfaceRemoval {
   InterfaceRemoval(const InterfaceRemoval&) = delete;
   InterfaceRemoval& operator=(const InterfaceRemoval&) = delete;
 
-  // EBUSY when it is being deleted already (twice in one list, too); EOPNOTSUPP for a port's own interface,
-  // which goes with its device.
+  // EBUSY when it is being deleted or moved already (twice in one list, too); EOPNOTSUPP for a port's own
+  // interface, which goes with its device. Of a pair both ends are taken.
   Status add(uint32_t ifindex);
   // Marks the children of what was added; true when all are marked, false when the deadline came first. EBUSY
   // when another request is creating or deleting some.
@@ -32,6 +33,7 @@ class InterfaceRemoval {
   // After walk() said true. Retires a slice; true when everything is retired.
   bool commit(RetireList& retired, const Deadline& deadline) noexcept;
 
+  uint32_t number() const noexcept { return number_; }
   uint64_t victims() const noexcept { return marked_ + committed_; }
   uint64_t committed() const noexcept { return committed_; }
 
@@ -47,6 +49,7 @@ class InterfaceRemoval {
   size_t walked_level_ = 0;
   size_t walked_ = 0;  // victims of that level whose children are marked
   uint32_t last_child_ = kNoInterface;
+  std::unordered_set<uint32_t> ends_;  // taken because their peers were added
   uint64_t marked_ = 0;
   uint64_t committed_ = 0;
 };

@@ -4,9 +4,11 @@
 #include <linux/rtnetlink.h>
 
 #include "control/handlers.hpp"
+#include "control/interface_move.hpp"
 #include "control/interface_removal.hpp"
 #include "control/link_dump.hpp"
 #include "control/link_request.hpp"
+#include "control/netns_use.hpp"
 #include "control/protocol.hpp"
 
 namespace mayfly {
@@ -47,10 +49,11 @@ Status set_up(Connection& connection, uint32_t ifindex, bool up) {
 }
 
 // Everything is validated before anything changes: one message changes all it names or nothing.
-Status check_changes(const InterfaceTable& table, const Netns& netns, uint32_t ifindex,
+Status check_changes(const Dataplane& dataplane, const Netns& netns, uint32_t ifindex,
                      const RequestAttributes& attributes, const std::optional<std::string_view>& name) {
+  const InterfaceTable& table = dataplane.interfaces;
   if (table.state(ifindex) == InterfaceState::marked)
-    return fail(EBUSY, "interface '{}' is being deleted", table.record(ifindex).name);
+    return fail(EBUSY, "interface '{}' is being deleted or moved", table.record(ifindex).name);
   for (const uint16_t fixed_at_creation :
        {uint16_t{IFLA_LINK}, uint16_t{IFLA_LINKINFO}, uint16_t{kAttrDevice}})
     if (attributes.has(fixed_at_creation))
@@ -62,6 +65,13 @@ Status check_changes(const InterfaceTable& table, const Netns& netns, uint32_t i
     if (const uint32_t owner = table.find(&netns, *name); owner != kNoInterface && owner != ifindex)
       return fail(EEXIST, "name '{}': an interface of this name exists", *name);
   }
+  if (auto settings = parse_settings(attributes); !settings) return std::unexpected(settings.error());
+  if (auto lender = parse_unnumbered(dataplane, netns, attributes); !lender)
+    return std::unexpected(lender.error());
+  else if (*lender == ifindex)
+    return fail_attribute(kAttrUnnumbered, EINVAL,
+                          "unnumbered: '{}' cannot use its own addresses as another's",
+                          table.record(ifindex).name);
   if (const auto mtu = attributes.u32(IFLA_MTU)) {
     const uint32_t limit = table.record(ifindex).mtu_limit;
     if (*mtu < kLeastMtu || *mtu > limit)
@@ -76,13 +86,11 @@ Status check_changes(const InterfaceTable& table, const Netns& netns, uint32_t i
   return {};
 }
 
-HandlerResult change_link(Connection& connection, const ifinfomsg& fixed, const RequestAttributes& attributes,
-                          uint32_t ifindex) {
-  InterfaceTable& table = connection.dataplane().interfaces;
-  // A name beside an ifindex is the new name, as with the kernel.
-  const auto new_name = fixed.ifi_index > 0 ? attributes.string(IFLA_IFNAME) : std::nullopt;
-  if (auto valid = check_changes(table, connection.netns(), ifindex, attributes, new_name); !valid)
-    return std::unexpected(valid.error());
+// What cannot fail, or was checked.
+Status apply_changes(Connection& connection, const ifinfomsg& fixed, const RequestAttributes& attributes,
+                     uint32_t ifindex, std::optional<std::string_view> new_name) {
+  Dataplane& dataplane = connection.dataplane();
+  InterfaceTable& table = dataplane.interfaces;
   // What may fail for want of memory, or because a bulk request holds the name, comes before what cannot; a
   // rename is undone when going up fails after it.
   const std::string old_name = table.record(ifindex).name;
@@ -104,6 +112,94 @@ HandlerResult change_link(Connection& connection, const ifinfomsg& fixed, const 
   if (const auto group = attributes.u32(IFLA_GROUP)) table.set_group(ifindex, *group);
   if (const auto alias = attributes.string(IFLA_IFALIAS))
     if (auto set = table.set_alias(ifindex, *alias); !set) return std::unexpected(set.error());
+  if (auto settings = parse_settings(attributes))
+    for (uint32_t named = settings->named; named != 0; named &= named - 1) {
+      const uint32_t flag = named & -named;
+      table.set_flag(ifindex, flag, (settings->on & flag) != 0);
+    }
+  if (attributes.has(kAttrUnnumbered)) {
+    auto lender = parse_unnumbered(dataplane, *table.interface(ifindex).netns.own(), attributes);
+    if (!lender) return std::unexpected(lender.error());
+    table.set_unnumbered(ifindex, *lender);
+  }
+  return {};
+}
+
+// `link set X netns N`: the other changes of the message are made once it is there.
+class MoveLink final : public Operation {
+ public:
+  MoveLink(Connection& connection, const Request& request, uint32_t ifindex, Netns& to, std::string name)
+      : connection_(connection),
+        request_(request.header),
+        payload_(request.payload.begin(), request.payload.end()),
+        ifindex_(ifindex),
+        to_(to),
+        use_(to),
+        name_(std::move(name)),
+        move_(connection.dataplane()) {}
+
+  Status begin() { return move_.begin(ifindex_); }
+
+  Progress step(const Deadline&) override {
+    if (!move_.ready()) return Progress::waiting;
+    Status moved = move_.finish(to_, name_, connection_.retired());
+    if (moved) {
+      const Request request{request_, payload_};
+      const auto fixed = request.fixed<ifinfomsg>();
+      const auto attributes = request.attributes<ifinfomsg>(link_attribute_specs());
+      moved = apply_changes(connection_, **fixed, *attributes, ifindex_, std::nullopt);
+    } else {
+      move_.release();
+    }
+    connection_.dataplane().commit(connection_.retired());
+    if (!moved || (request_.nlmsg_flags & NLM_F_ACK) != 0)
+      connection_.writer().acknowledge(request_, moved ? nullptr : &moved.error());
+    return Progress::done;
+  }
+
+  bool cancel() override {
+    move_.release();
+    return true;
+  }
+
+ private:
+  Connection& connection_;
+  nlmsghdr request_;
+  std::vector<std::byte> payload_;
+  uint32_t ifindex_;
+  Netns& to_;
+  NetnsUse use_;
+  std::string name_;
+  InterfaceMove move_;
+};
+
+HandlerResult move_link(Connection& connection, const Request& request, uint32_t ifindex, Netns& to,
+                        std::string_view name) {
+  InterfaceTable& table = connection.dataplane().interfaces;
+  if (table.name_taken(&to, name))
+    return fail(EEXIST, "name '{}': an interface of this name exists in netns '{}'", name, to.name);
+  if (table.interface(ifindex).kind == kPortKind && table.state(ifindex) != InterfaceState::live)
+    return fail(EBUSY, "interface '{}' is being deleted or moved", table.record(ifindex).name);
+  auto operation = std::make_unique<MoveLink>(connection, request, ifindex, to, std::string(name));
+  if (auto begun = operation->begin(); !begun) return std::unexpected(begun.error());
+  connection.start(std::move(operation));
+  return Handled::operation;
+}
+
+HandlerResult change_link(Connection& connection, const Request& request, const ifinfomsg& fixed,
+                          const RequestAttributes& attributes, uint32_t ifindex) {
+  Dataplane& dataplane = connection.dataplane();
+  // A name beside an ifindex is the new name, as with the kernel.
+  const auto new_name = fixed.ifi_index > 0 ? attributes.string(IFLA_IFNAME) : std::nullopt;
+  auto target = find_target_netns(dataplane, connection.netns(), attributes);
+  if (!target) return std::unexpected(target.error());
+  if (auto valid = check_changes(dataplane, **target, ifindex, attributes, new_name); !valid)
+    return std::unexpected(valid.error());
+  if (*target != &connection.netns())
+    return move_link(connection, request, ifindex, **target,
+                     new_name.value_or(dataplane.interfaces.record(ifindex).name));
+  if (auto changed = apply_changes(connection, fixed, attributes, ifindex, new_name); !changed)
+    return std::unexpected(changed.error());
   return Handled::acknowledge;
 }
 
@@ -118,7 +214,7 @@ HandlerResult new_link(Connection& connection, const Request& request, const ifi
       return fail(EEXIST, "ifindex {}: in use by '{}'", *existing, table.record(*existing).name);
     if (request.has_flags(NLM_F_EXCL))
       return fail(EEXIST, "name '{}': an interface of this name exists", table.record(*existing).name);
-    return change_link(connection, fixed, attributes, *existing);
+    return change_link(connection, request, fixed, attributes, *existing);
   }
   if (!request.has_flags(NLM_F_CREATE)) return std::unexpected(existing.error());
   return create_link(connection, fixed, attributes);

@@ -52,6 +52,19 @@ void write_kind(MessageWriter& writer, const Interface& interface) {
   writer.end_nested(info);
 }
 
+// What differs from the defaults.
+void write_settings(MessageWriter& writer, const InterfaceTable& table, const Interface& interface) {
+  const uint32_t flags = interface.flags.load(std::memory_order_relaxed);
+  if ((flags & Interface::kRpFilterStrict) != 0) writer.put_u8(kAttrRpFilter, 1);
+  if ((flags & Interface::kProxyArp) != 0) writer.put_u8(kAttrProxyArp, 1);
+  if ((flags & Interface::kProxyNd) != 0) writer.put_u8(kAttrProxyNd, 1);
+  if ((flags & Interface::kNoLinkLocal) != 0) writer.put_u8(kAttrAddrGenMode, 1);
+  const uint32_t lender = interface.unnumbered.load(std::memory_order_relaxed);
+  if (lender != kNoInterface && table.exists(lender) &&
+      table.interface(lender).id == interface.unnumbered_id.load(std::memory_order_relaxed))
+    writer.put_string(kAttrUnnumbered, table.record(lender).name);
+}
+
 // Looks through the drop tables of all workers: for a single interface only, not for dumps.
 void write_drops(MessageWriter& writer, const Dataplane& dataplane, uint64_t id) {
   std::array<uint64_t, kDropReasons> drops{};
@@ -97,6 +110,7 @@ class LinkDump final : public Operation {
     return Progress::done;
   }
 
+  bool ends_with_netns() const override { return true; }
   bool cancel() override { return true; }
 
  private:
@@ -135,7 +149,16 @@ void write_link(Connection& connection, uint32_t ifindex, uint32_t sequence, uin
   if (record.parent != kNoInterface) {
     writer.put_u32(IFLA_LINK, record.parent);
     writer.put_string(kAttrDevice, table.record(record.parent).name);
+    if (const Netns* of_parent = table.interface(record.parent).netns.own();
+        of_parent != interface.netns.own())
+      writer.put_string(kAttrLinkNetns, of_parent->name);
   }
+  if (const uint32_t peer = table.peer(ifindex); peer != kNoInterface) {
+    writer.put_u32(IFLA_LINK, peer);
+    writer.put_string(kAttrPeer, table.record(peer).name);
+    writer.put_string(kAttrPeerNetns, table.interface(peer).netns.own()->name);
+  }
+  write_settings(writer, table, interface);
   if (record.alias != nullptr) writer.put_string(IFLA_IFALIAS, record.alias);
   write_kind(writer, interface);
   write_statistics(writer, table, ifindex);

@@ -2,9 +2,13 @@
 #include "control/link_request.hpp"
 
 #include <arpa/inet.h>
+#include <linux/if.h>
 #include <linux/if_link.h>
+#include <linux/rtnetlink.h>
+#include <linux/veth.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "control/protocol.hpp"
 
@@ -28,6 +32,36 @@ constexpr AttributeSpec kLinkSpecs[] = {
     {IFLA_EXT_MASK, AttributeSpec::Type::u32, "ext_mask"},
     {kAttrDevice, AttributeSpec::Type::string, "link", kMostName},
     {kAttrSelector, AttributeSpec::Type::nested, "selector"},
+    {kAttrNetns, AttributeSpec::Type::string, "netns", kMostNetnsNameBytes},
+    {kAttrRpFilter, AttributeSpec::Type::u8, "rp_filter"},
+    {kAttrProxyArp, AttributeSpec::Type::u8, "proxy_arp"},
+    {kAttrProxyNd, AttributeSpec::Type::u8, "proxy_nd"},
+    {kAttrAddrGenMode, AttributeSpec::Type::u8, "addrgenmode"},
+    {kAttrUnnumbered, AttributeSpec::Type::string, "unnumbered", kMostName},
+};
+
+constexpr AttributeSpec kPeerDataSpecs[] = {{VETH_INFO_PEER, AttributeSpec::Type::nested, "peer"}};
+
+// A pattern in a bulk request is longer than a name; the kind checks the name that comes of it.
+constexpr AttributeSpec kPeerSpecs[] = {
+    {IFLA_IFNAME, AttributeSpec::Type::string, "peer name", 64},
+    {IFLA_MTU, AttributeSpec::Type::u32, "peer mtu"},
+    {IFLA_ADDRESS, AttributeSpec::Type::binary, "peer address", 6},
+    {kAttrNetns, AttributeSpec::Type::string, "peer netns", kMostNetnsNameBytes},
+};
+
+struct Setting {
+  uint16_t attribute;
+  uint32_t flag;
+  std::string_view word;
+  std::string_view values;
+};
+
+constexpr Setting kSettings[] = {
+    {kAttrRpFilter, Interface::kRpFilterStrict, "rp_filter", "0 (off), 1 (strict)"},
+    {kAttrProxyArp, Interface::kProxyArp, "proxy_arp", "0 (off), 1 (on)"},
+    {kAttrProxyNd, Interface::kProxyNd, "proxy_nd", "0 (off), 1 (on)"},
+    {kAttrAddrGenMode, Interface::kNoLinkLocal, "addrgenmode", "0 (eui64), 1 (none)"},
 };
 
 constexpr AttributeSpec kLinkInfoSpecs[] = {
@@ -59,7 +93,39 @@ Status parse_range(const RequestAttributes& attributes, uint16_t first, uint16_t
   return {};
 }
 
-Status read_kind(const RequestAttributes& attributes, InterfaceSpec& spec) {
+Status read_peer(const Dataplane& dataplane, Netns& netns, const nlattr* data, InterfaceSpec& spec) {
+  const nlattr* nested = nullptr;
+  if (data != nullptr) {
+    auto attributes = RequestAttributes::parse_nested(*data, kPeerDataSpecs);
+    if (!attributes) return std::unexpected(attributes.error());
+    nested = attributes->find(VETH_INFO_PEER);
+  }
+  if (nested == nullptr)
+    return fail_attribute(IFLA_LINKINFO, EINVAL, "peer: missing, accepted a name (1..15 characters)");
+  const std::span<const std::byte> bytes = RequestAttributes::bytes(*nested);
+  if (bytes.size() < sizeof(ifinfomsg))
+    return fail_attribute(IFLA_LINKINFO, EINVAL, "peer: {} bytes, at least {} are needed", bytes.size(),
+                          sizeof(ifinfomsg));
+  ifinfomsg fixed;
+  std::memcpy(&fixed, bytes.data(), sizeof fixed);
+  auto attributes = RequestAttributes::parse(bytes.subspan(NLMSG_ALIGN(sizeof(ifinfomsg))), kPeerSpecs);
+  if (!attributes) return std::unexpected(attributes.error());
+  const auto name = attributes->string(IFLA_IFNAME);
+  if (!name) return fail_attribute(IFLA_LINKINFO, EINVAL, "peer name: missing, accepted 1..15 characters");
+  auto target = find_target_netns(dataplane, netns, *attributes);
+  if (!target) return std::unexpected(target.error());
+  PeerSpec& peer = spec.peer.emplace();
+  peer.name = *name;
+  peer.netns = *target;
+  peer.mtu = attributes->u32(IFLA_MTU).value_or(0);
+  peer.up = (fixed.ifi_flags & IFF_UP) != 0;
+  if (attributes->has(IFLA_ADDRESS))
+    peer.mac = load_mac(reinterpret_cast<const uint8_t*>(attributes->binary(IFLA_ADDRESS).data()));
+  return {};
+}
+
+Status read_kind(const Dataplane& dataplane, Netns& netns, const RequestAttributes& attributes,
+                 InterfaceSpec& spec) {
   const nlattr* info = attributes.find(IFLA_LINKINFO);
   if (info == nullptr) return fail(EINVAL, "type: missing, accepted {}", list_kinds());
   auto linkinfo = RequestAttributes::parse_nested(*info, kLinkInfoSpecs);
@@ -68,6 +134,8 @@ Status read_kind(const RequestAttributes& attributes, InterfaceSpec& spec) {
   const auto kind = find_kind(name);
   if (!kind) return fail_attribute(IFLA_LINKINFO, EOPNOTSUPP, "type '{}': accepted {}", name, list_kinds());
   spec.kind = *kind;
+  if (interface_kinds()[*kind]->description().has_peer)
+    return read_peer(dataplane, netns, linkinfo->find(IFLA_INFO_DATA), spec);
   auto values = parse_kind_values(interface_kinds()[*kind]->description(), linkinfo->find(IFLA_INFO_DATA));
   if (!values) return std::unexpected(values.error());
   spec.values = *values;
@@ -91,6 +159,44 @@ Result<uint32_t> find_interface(const Dataplane& dataplane, const Netns& netns, 
   const uint32_t found = table.find(&netns, *name);
   if (found == kNoInterface) return fail(ENODEV, "interface '{}' does not exist", *name);
   return found;
+}
+
+Result<Netns*> find_target_netns(const Dataplane& dataplane, Netns& netns,
+                                 const RequestAttributes& attributes) {
+  Netns* target = &netns;
+  if (const auto name = attributes.string(kAttrNetns)) {
+    target = dataplane.netnses.find(*name);
+    if (target == nullptr) return fail_attribute(kAttrNetns, ENOENT, "netns '{}' does not exist", *name);
+  }
+  if (target->dying) return fail_attribute(kAttrNetns, EBUSY, "netns '{}' is being deleted", target->name);
+  return target;
+}
+
+Result<SettingsChange> parse_settings(const RequestAttributes& attributes) {
+  SettingsChange change;
+  for (const Setting& setting : kSettings) {
+    const auto value = attributes.u8(setting.attribute);
+    if (!value) continue;
+    if (*value > 1)
+      return fail_attribute(setting.attribute, EINVAL, "{} {}: accepted {}", setting.word, *value,
+                            setting.values);
+    change.named |= setting.flag;
+    if (*value == 1) change.on |= setting.flag;
+  }
+  return change;
+}
+
+Result<uint32_t> parse_unnumbered(const Dataplane& dataplane, const Netns& netns,
+                                  const RequestAttributes& attributes) {
+  const auto name = attributes.string(kAttrUnnumbered);
+  if (!name || name->empty()) return kNoInterface;
+  const uint32_t lender = dataplane.interfaces.find(&netns, *name);
+  if (lender == kNoInterface)
+    return fail_attribute(kAttrUnnumbered, ENODEV, "unnumbered: interface '{}' does not exist in netns '{}'",
+                          *name, netns.name);
+  if (dataplane.interfaces.interface(lender).unnumbered.load(std::memory_order_relaxed) != kNoInterface)
+    return fail_attribute(kAttrUnnumbered, EINVAL, "unnumbered: '{}' is unnumbered itself", *name);
+  return lender;
 }
 
 Result<KindValues> parse_kind_values(const KindDescription& kind, const nlattr* info_data) {
@@ -135,8 +241,10 @@ Result<InterfaceSpec> parse_link_spec(const Dataplane& dataplane, Netns& netns,
 Result<InterfaceSpec> parse_link_template(const Dataplane& dataplane, Netns& netns,
                                           const RequestAttributes& attributes) {
   InterfaceSpec spec;
-  spec.netns = &netns;
-  if (auto kind = read_kind(attributes, spec); !kind) return std::unexpected(kind.error());
+  auto target = find_target_netns(dataplane, netns, attributes);
+  if (!target) return std::unexpected(target.error());
+  spec.netns = *target;
+  if (auto kind = read_kind(dataplane, netns, attributes, spec); !kind) return std::unexpected(kind.error());
   const KindDescription& kind = interface_kinds()[spec.kind]->description();
   if (!kind.creatable)
     return fail(EOPNOTSUPP, "type {}: comes with its device (mayflyd --port NAME=DEVARGS)", kind.name);
@@ -155,6 +263,12 @@ Result<InterfaceSpec> parse_link_template(const Dataplane& dataplane, Netns& net
   if (attributes.has(IFLA_ADDRESS))
     spec.mac = load_mac(reinterpret_cast<const uint8_t*>(attributes.binary(IFLA_ADDRESS).data()));
   spec.alias = attributes.string(IFLA_IFALIAS).value_or("");
+  auto settings = parse_settings(attributes);
+  if (!settings) return std::unexpected(settings.error());
+  spec.settings = settings->on;
+  auto lender = parse_unnumbered(dataplane, **target, attributes);
+  if (!lender) return std::unexpected(lender.error());
+  spec.unnumbered = *lender;
   return spec;
 }
 

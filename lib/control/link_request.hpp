@@ -19,6 +19,22 @@ std::span<const AttributeSpec> link_attribute_specs() noexcept;
 Result<uint32_t> find_interface(const Dataplane& dataplane, const Netns& netns, uint32_t ifindex,
                                 std::optional<std::string_view> name);
 
+// The namespace of kAttrNetns, otherwise `netns`; ENOENT, and EBUSY when it is being deleted.
+Result<Netns*> find_target_netns(const Dataplane& dataplane, Netns& netns,
+                                 const RequestAttributes& attributes);
+
+// Which of Interface::kSettings a request names, and those of them that it switches on.
+struct SettingsChange {
+  uint32_t named = 0;
+  uint32_t on = 0;
+};
+Result<SettingsChange> parse_settings(const RequestAttributes& attributes);
+
+// The interface of kAttrUnnumbered in this namespace, kNoInterface for none; ENODEV, and EINVAL when that one
+// is unnumbered itself.
+Result<uint32_t> parse_unnumbered(const Dataplane& dataplane, const Netns& netns,
+                                  const RequestAttributes& attributes);
+
 // The values of a kind's parameters out of IFLA_INFO_DATA. EINVAL, ERANGE with the parameter's word.
 Result<KindValues> parse_kind_values(const KindDescription& kind, const nlattr* info_data);
 

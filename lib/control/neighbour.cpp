@@ -70,6 +70,7 @@ class NeighbourDump final : public Operation {
     return Progress::more;
   }
 
+  bool ends_with_netns() const override { return true; }
   bool cancel() override { return true; }
 
  private:

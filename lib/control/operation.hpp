@@ -19,6 +19,8 @@ class Operation {
   };
   virtual ~Operation() = default;
   virtual Progress step(const Deadline& deadline) = 0;
+  // It only reads the connection's namespace, and ends when that is deleted.
+  virtual bool ends_with_netns() const { return false; }
   // The client is gone. True when nothing is left to do; otherwise step() is called until done.
   virtual bool cancel() = 0;
 };

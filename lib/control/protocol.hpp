@@ -52,11 +52,19 @@ enum VendorAttribute : uint16_t {
   kAttrDevice = kAttrVendor,  // string: the device's name, instead of an ifindex (LINK: the parent's name)
   kAttrId,                    // u64, answer: never reused, unlike the ifindex
   kAttrCreated,               // u64, answer: ns since the epoch
-  kAttrNetns,                 // string, answer
+  kAttrNetns,                 // string; request: where a new interface goes, or an existing one is moved
   kAttrSelector,              // nested SelectorAttribute, request: dump what matches
   kAttrDrops,                 // nested, answer: one kAttrDrop per reason
   kAttrDrop,                  // nested: kReasonName, kReasonTotal of ReasonAttribute
   kAttrChildren,              // u32, answer: interfaces whose parent this is
+  kAttrRpFilter,     // u8: 0 off, 1 strict: a source must be routed back by the interface it came in by
+  kAttrProxyArp,     // u8: 1: answers ARP for what is routed by other interfaces
+  kAttrProxyNd,      // u8: 1: the same for neighbour solicitations
+  kAttrAddrGenMode,  // u8: as IFLA_INET6_ADDR_GEN_MODE: 0 eui64, 1 none: no link-local address by itself
+  kAttrUnnumbered,   // string: the interface whose addresses it uses as its own; request: "" ends that
+  kAttrPeer,         // string, answer: the other end of a pair
+  kAttrPeerNetns,    // string, answer: the namespace of the other end
+  kAttrLinkNetns,    // string, answer: the namespace of the parent, where it is another one
 };
 // Attribute inside IFLA_INFO_DATA of kind vlan, next to the kernel's IFLA_VLAN_ID (u16) and
 // IFLA_VLAN_PROTOCOL (u16, network order): the inner tag of a QinQ interface whose parent is the port.
@@ -91,6 +99,10 @@ enum Command : uint8_t {
   kCmdStats,
   kCmdDrops,  // dump: one message a reason
   kCmdStatus,
+  kCmdNetnsAdd,     // kNetnsName
+  kCmdNetnsDel,     // kNetnsName: with everything in it; its ports go to `default`, down
+  kCmdNetnsRename,  // kNetnsName, kNetnsNewName
+  kCmdNetnsShow,    // dump: one message a namespace; kNetnsName: that one
 };
 
 enum BulkAttribute : uint16_t {
@@ -120,6 +132,7 @@ enum BulkAttribute : uint16_t {
   kBulkDone,          // u64 (progress)
   kBulkTotal,         // u64 (progress)
   kValueCount,        // u64 (kCmdLinkCount)
+  kBulkFlush,         // flag (kCmdLinkBulkDel): every interface of the namespace, its ports excepted
 };
 
 enum WhichAttribute : uint16_t {
@@ -130,6 +143,14 @@ enum WhichAttribute : uint16_t {
   kWhichName,      // string, answer: the interface; absent when nobody owns the tags
   kWhichIfindex,   // u32, answer
   kWhichDrop,      // string, answer: the reason a packet with these tags is dropped with
+};
+
+enum NetnsAttribute : uint16_t {
+  kNetnsName = 1,    // string
+  kNetnsNewName,     // string
+  kNetnsId,          // u64, answer: never reused
+  kNetnsInterfaces,  // u32, answer
+  kNetnsRoutes,      // u32, answer
 };
 
 enum PortAttribute : uint16_t {

@@ -74,7 +74,7 @@ HandlerResult handle_reclaim_wait(Connection& connection, const Request& request
   auto attributes = request.attributes<genlmsghdr>(kWaitSpecs);
   if (!attributes) return std::unexpected(attributes.error());
   // What this connection deleted before belongs to what is waited for, an open batch included.
-  connection.dataplane().commit(connection.netns(), connection.retired());
+  connection.dataplane().commit(connection.retired());
   connection.start(std::make_unique<ReclaimWait>(
       connection, request.header, attributes->u64(kReclaimTimeout).value_or(kDefaultTimeoutNs)));
   return Handled::operation;

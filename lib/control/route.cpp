@@ -78,6 +78,7 @@ class RouteDump final : public Operation {
     return Progress::more;
   }
 
+  bool ends_with_netns() const override { return true; }
   bool cancel() override { return true; }
 
  private:
@@ -116,7 +117,7 @@ HandlerResult get_route(Connection& connection, const Request& request, const Re
   const auto destination = attributes.address(RTA_DST);
   if (!destination) return fail(EINVAL, "dst: the address is missing");
   // No change is pending here, requests commit at their end.
-  connection.dataplane().commit(connection.netns(), connection.retired());
+  connection.dataplane().commit(connection.retired());
   const auto found = look_up(connection.netns(), *destination);
   if (!found) return fail(ENETUNREACH, "no route to {}", format_address(*destination));
   Route route;

@@ -40,6 +40,21 @@ bool somebody_answers(const sockaddr_un& address) {
   return answers;
 }
 
+// What keeps an ordinary user from the default is its directory, which only root can make.
+std::unexpected<Error> cannot_bind(const std::string& path, int error) {
+  const std::filesystem::path directory = std::filesystem::path(path).parent_path();
+  std::error_code ignored;
+  if (!directory.empty() && !std::filesystem::is_directory(directory, ignored))
+    return fail(error == ENOENT ? EACCES : error,
+                "socket.path '{}': the directory {} does not exist and cannot be made by uid {}: choose a "
+                "directory you may write to with --socket",
+                path, directory.string(), geteuid());
+  if (error == EACCES)
+    return fail(error, "socket.path '{}': uid {} may not write to {}: choose another directory with --socket",
+                path, geteuid(), directory.empty() ? "." : directory.string());
+  return fail(error, "socket.path '{}': {}", path, strerror(error));
+}
+
 Status apply_ownership(const SocketSettings& settings) {
   if (chmod(settings.path.c_str(), settings.mode) != 0)
     return fail(errno, "socket.mode: cannot change '{}': {}", settings.path, strerror(errno));
@@ -47,8 +62,8 @@ Status apply_ownership(const SocketSettings& settings) {
   const group* entry = getgrnam(settings.group.c_str());
   if (entry == nullptr) return fail(EINVAL, "socket.group '{}': no such group", settings.group);
   if (chown(settings.path.c_str(), static_cast<uid_t>(-1), entry->gr_gid) != 0)
-    return fail(errno, "socket.group '{}': cannot give it '{}': {}", settings.group, settings.path,
-                strerror(errno));
+    return fail(errno, "socket.group '{}': cannot give it '{}': {}{}", settings.group, settings.path,
+                strerror(errno), errno == EPERM ? ": be a member of the group, or have CAP_CHOWN" : "");
   return {};
 }
 
@@ -78,7 +93,7 @@ Status ControlServer::open() {
   if (bind(fd, reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0) {
     const int error = errno;
     ::close(fd);
-    return fail(error, "socket.path '{}': {}", settings_.path, strerror(error));
+    return cannot_bind(settings_.path, error);
   }
   listen_fd_ = fd;
   if (auto applied = apply_ownership(settings_); !applied) return applied;

@@ -121,6 +121,22 @@ bool RouteMatch::matches(const Route& route) const noexcept {
          (prefsrc.none() || prefsrc == route.prefsrc);
 }
 
+void RouteTable::commit(RetireList& retired) noexcept {
+  for (Rib* rib = std::exchange(edited_, nullptr); rib != nullptr;
+       rib = std::exchange(rib->next_edited_, nullptr)) {
+    rib->edited_ = false;
+    rib->fib_.commit(retired);
+    rib->fib6_.commit(retired);
+  }
+}
+
+// An edit is open from here on.
+void Rib::begin_edit() noexcept {
+  if (edited_) return;
+  edited_ = true;
+  next_edited_ = std::exchange(table_.edited_, this);
+}
+
 Rib::Rib(RouteTable& table, Fib& fib, Fib6& fib6) noexcept
     : table_(table), fib_(fib), fib6_(fib6), number_(++table.ribs_) {}
 
@@ -278,11 +294,13 @@ Status Rib::remove_entry(Link link) {
 }
 
 Status Rib::publish(const Route& route) {
+  begin_edit();
   const IpPrefix prefix = route.prefix();
   return prefix.is_v4() ? fib_.set(prefix.v4(), value_of(route)) : fib6_.set(prefix.v6(), value6_of(route));
 }
 
 Status Rib::withdraw(const IpPrefix& prefix) {
+  begin_edit();
   return prefix.is_v4() ? fib_.erase(prefix.v4()) : fib6_.erase(prefix.v6());
 }
 
@@ -388,6 +406,7 @@ Result<uint32_t> Rib::interface_of_gateway(IpAddress gateway, uint32_t oif,
 }
 
 void Rib::detach() noexcept {
+  MAYFLY_CHECK(!edited_, "a namespace was retired before its last edit was committed");
   for (RouteCursor* cursor = cursors_; cursor != nullptr;) {
     RouteCursor* next = cursor->next_cursor_;
     cursor->end();

@@ -4,7 +4,7 @@
 // is in the FIB of its family.
 //
 // RouteTable, one for the process, holds the memory of all routes and finds them by (namespace, prefix); a
-// Rib, one a namespace, is small (an empty one costs its own 56 bytes), since namespaces exist by the ten
+// Rib, one a namespace, is small (an empty one costs its own 72 bytes), since namespaces exist by the ten
 // thousand. The best route of a prefix is the one with the lowest metric, among equals the first in the
 // kernel's order of add, append, prepend; whenever it changes, the change goes into the edit that is open on
 // the namespace's Fib or Fib6. The caller commits. IPv6 routes follow the rules of IPv4 ones in this (the
@@ -97,6 +97,10 @@ class RouteTable final : public Returnable {
   size_t committed_bytes() const noexcept { return pool_.committed_bytes(); }
   bool trim(uint32_t max_chunks) noexcept { return pool_.trim(max_chunks); }
 
+  // Publishes the edits that routes of any Rib of this table made in FIBs: a request need not know which
+  // namespaces it touched.
+  void commit(RetireList& retired) noexcept;
+
   // A route of a dead namespace came back from teardown.
   void take_back(uint32_t token) noexcept override;
 
@@ -121,6 +125,7 @@ class RouteTable final : public Returnable {
   uint32_t limit_;
   Pool pool_;
   IndexHash<Chains> index_;  // the best route of every prefix
+  Rib* edited_ = nullptr;    // Ribs that have changed their FIBs since the last commit
   uint64_t ribs_ = 0;        // numbers of Ribs are never used twice: routes of dead ones may linger
 };
 
@@ -166,6 +171,7 @@ class Rib {
 
  private:
   friend class RouteCursor;
+  friend class RouteTable;
   using Link = RouteTable::Link;
   using Entry = RouteTable::Entry;
 
@@ -178,6 +184,7 @@ class Rib {
   Status insert(const Route& route, Link first, Link before, uint32_t* oif_routes);
   Status replace(Entry& entry, const Route& route, uint32_t* oif_routes);
   Status remove_entry(Link link);
+  void begin_edit() noexcept;
   Status publish(const Route& route);
   Status withdraw(const IpPrefix& prefix);
   void join_prefix(Entry& entry, Link first, Link before) noexcept;
@@ -194,9 +201,11 @@ class Rib {
   uint32_t size_ = 0;
   uint32_t changes_ = 0;
   RouteCursor* cursors_ = nullptr;
+  Rib* next_edited_ = nullptr;
+  bool edited_ = false;
 };
 
-static_assert(sizeof(Rib) == 56);
+static_assert(sizeof(Rib) == 72);
 
 // An incremental dump: the routes there when it began, oldest first, each once however long the dump takes
 // and whatever changes meanwhile; those removed in time are left out. Control thread. The Rib may go before

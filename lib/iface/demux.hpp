@@ -25,8 +25,22 @@ namespace mayfly {
 constexpr uint32_t kTagValues = 4096;
 
 // The outer protocols a frame can be tagged with, as an index.
-enum class TagProtocol : uint8_t { c_tag, s_tag, count };
+enum class TagProtocol : uint8_t { c_tag, s_tag, s_tag_9100, count };
 constexpr size_t kTagProtocols = static_cast<size_t>(TagProtocol::count);
+
+// Their EtherTypes, by index: 802.1Q, 802.1ad, and what QinQ was before 802.1ad.
+constexpr std::array<uint16_t, kTagProtocols> kTagEthertypes = {0x8100, 0x88a8, 0x9100};
+
+// TagProtocol::count when the EtherType is that of no tag.
+constexpr TagProtocol tag_protocol_of(uint16_t ethertype) noexcept {
+  if (ethertype == kTagEthertypes[0]) return TagProtocol::c_tag;
+  if (ethertype == kTagEthertypes[1]) return TagProtocol::s_tag;
+  if (ethertype == kTagEthertypes[2]) return TagProtocol::s_tag_9100;
+  return TagProtocol::count;
+}
+constexpr uint16_t ethertype_of(TagProtocol protocol) noexcept {
+  return kTagEthertypes[static_cast<size_t>(protocol)];
+}
 
 struct TagKey {
   TagProtocol protocol = TagProtocol::c_tag;

@@ -96,9 +96,11 @@ struct InterfaceRecord {
   uint32_t children;
   uint32_t routes;     // head of its list in lib/fib, 0: none
   uint32_t mtu_limit;  // largest MTU its kind allows
-  uint32_t marked_by;  // the bulk delete that marked it
+  uint32_t marked_by;  // the removal or move that marked it
+  uint32_t netns_prev, netns_next;
   bool admin_up;
-  uint8_t reserved[23];
+  bool suspended;  // down for workers, while it is moved to another namespace
+  uint8_t reserved[14];
 };
 static_assert(sizeof(InterfaceRecord) == 128);
 

@@ -30,6 +30,15 @@ struct KindValues {
   }
 };
 
+// The other end of a pair, created and deleted with it.
+struct PeerSpec {
+  std::string_view name;
+  Netns* netns = nullptr;
+  uint32_t mtu = 0;
+  std::optional<Mac> mac;
+  bool up = false;
+};
+
 // What is asked of a new interface. Views and pointers are only read during the call.
 struct InterfaceSpec {
   std::string_view name;
@@ -43,7 +52,11 @@ struct InterfaceSpec {
   std::optional<Mac> mac;
   std::string_view alias;
   bool up = false;
-  uint16_t port = kNoPort;  // kind port only
+  uint32_t settings = 0;  // of Interface::kSettings
+  uint32_t unnumbered = kNoInterface;
+  uint16_t port = kNoPort;          // kind port only
+  std::optional<PeerSpec> peer;     // kind veth only
+  uint32_t peer_of = kNoInterface;  // this is the other end of that one: set by kind veth itself
 };
 
 class InterfaceKind {
@@ -70,6 +83,7 @@ std::span<const InterfaceKind* const> interface_kinds() noexcept;
 // nullopt when there is no such kind.
 std::optional<KindId> find_kind(std::string_view name) noexcept;
 extern const KindId kPortKind;
+extern const KindId kVethKind;
 
 // "port, vlan, dummy": for error texts.
 std::string list_kinds();

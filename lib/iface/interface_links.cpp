@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The lists an interface is in (its group's, its parent's), and what follows from its parent's state.
+// The lists an interface is in (its group's, its namespace's, its parent's), and what follows from its
+// parent's state.
 #include "base/check.hpp"
 #include "iface/interface_table.hpp"
 
@@ -8,6 +9,7 @@ namespace mayfly {
 void InterfaceTable::unlink_name_and_lists(uint32_t ifindex) noexcept {
   names_.erase(ifindex);
   leave_group(ifindex);
+  leave_netns(ifindex);
   leave_parent(ifindex);
 }
 
@@ -21,25 +23,59 @@ uint32_t InterfaceTable::group_size(uint32_t group) const noexcept {
   return found == groups_.end() ? 0 : found->second.size;
 }
 
-void InterfaceTable::enter_group(uint32_t ifindex) noexcept {
+uint32_t InterfaceTable::first_of_netns(const Netns* netns) const noexcept {
+  const auto found = netns_.find(netns);
+  return found == netns_.end() ? kNoInterface : found->second.first;
+}
+
+uint32_t InterfaceTable::netns_size(const Netns* netns) const noexcept {
+  const auto found = netns_.find(netns);
+  return found == netns_.end() ? 0 : found->second.size;
+}
+
+// Enters the list whose links are these two fields of the records.
+void InterfaceTable::enter(Group& list, uint32_t ifindex, uint32_t InterfaceRecord::*prev,
+                           uint32_t InterfaceRecord::*next) noexcept {
   InterfaceRecord& record = records_[ifindex];
-  Group& group = groups_[record.group];
-  record.group_prev = kNoInterface;
-  record.group_next = group.first;
-  if (group.first != kNoInterface) records_[group.first].group_prev = ifindex;
-  group.first = ifindex;
-  ++group.size;
+  record.*prev = kNoInterface;
+  record.*next = list.first;
+  if (list.first != kNoInterface) records_[list.first].*prev = ifindex;
+  list.first = ifindex;
+  ++list.size;
+}
+
+// True when the list is empty afterwards.
+bool InterfaceTable::leave(Group& list, uint32_t ifindex, uint32_t InterfaceRecord::*prev,
+                           uint32_t InterfaceRecord::*next) noexcept {
+  const InterfaceRecord& record = records_[ifindex];
+  if (record.*next != kNoInterface) records_[record.*next].*prev = record.*prev;
+  if (record.*prev != kNoInterface)
+    records_[record.*prev].*next = record.*next;
+  else
+    list.first = record.*next;
+  return --list.size == 0;
+}
+
+void InterfaceTable::enter_group(uint32_t ifindex) noexcept {
+  enter(groups_[records_[ifindex].group], ifindex, &InterfaceRecord::group_prev,
+        &InterfaceRecord::group_next);
 }
 
 void InterfaceTable::leave_group(uint32_t ifindex) noexcept {
-  const InterfaceRecord& record = records_[ifindex];
-  const auto group = groups_.find(record.group);
-  if (record.group_next != kNoInterface) records_[record.group_next].group_prev = record.group_prev;
-  if (record.group_prev != kNoInterface)
-    records_[record.group_prev].group_next = record.group_next;
-  else
-    group->second.first = record.group_next;
-  if (--group->second.size == 0) groups_.erase(group);
+  const auto group = groups_.find(records_[ifindex].group);
+  if (leave(group->second, ifindex, &InterfaceRecord::group_prev, &InterfaceRecord::group_next))
+    groups_.erase(group);
+}
+
+void InterfaceTable::enter_netns(uint32_t ifindex) noexcept {
+  enter(netns_[interfaces_[ifindex].netns.own()], ifindex, &InterfaceRecord::netns_prev,
+        &InterfaceRecord::netns_next);
+}
+
+void InterfaceTable::leave_netns(uint32_t ifindex) noexcept {
+  const auto netns = netns_.find(interfaces_[ifindex].netns.own());
+  if (leave(netns->second, ifindex, &InterfaceRecord::netns_prev, &InterfaceRecord::netns_next))
+    netns_.erase(netns);
 }
 
 void InterfaceTable::set_group(uint32_t ifindex, uint32_t group) noexcept {
@@ -82,7 +118,7 @@ void InterfaceTable::set_admin_up(uint32_t ifindex, bool up) noexcept {
 // A port's own state is looked at once per vector by workers and is not copied to its VLANs.
 void InterfaceTable::update_up_flag(uint32_t ifindex) noexcept {
   const InterfaceRecord& record = records_[ifindex];
-  bool up = record.admin_up;
+  bool up = record.admin_up && !record.suspended;
   if (record.parent != kNoInterface && interfaces_[record.parent].kind != kPortKind)
     up = up && (interfaces_[record.parent].flags.load(std::memory_order_relaxed) & Interface::kUp) != 0;
   std::atomic<uint32_t>& flags = interfaces_[ifindex].flags;
@@ -97,7 +133,19 @@ void InterfaceTable::set_flag(uint32_t ifindex, uint32_t setting, bool on) noexc
   flags.store(on ? now | setting : now & ~setting, std::memory_order_release);
 }
 
+// A worker that reads the new number beside the old id finds that they do not match, and takes it for none.
+void InterfaceTable::set_unnumbered(uint32_t ifindex, uint32_t lender) noexcept {
+  Interface& interface = interfaces_[ifindex];
+  interface.unnumbered_id.store(lender == kNoInterface ? 0 : interfaces_[lender].id,
+                                std::memory_order_relaxed);
+  interface.unnumbered.store(lender, std::memory_order_release);
+}
+
 bool InterfaceTable::oper_up(uint32_t ifindex) const noexcept {
+  if (interfaces_[ifindex].kind == kVethKind) {
+    const uint32_t other = peer(ifindex);
+    return records_[ifindex].admin_up && other != kNoInterface && records_[other].admin_up;
+  }
   for (; ifindex != kNoInterface; ifindex = records_[ifindex].parent)
     if (!records_[ifindex].admin_up) return false;
   return true;

@@ -120,6 +120,7 @@ Result<uint32_t> InterfaceTable::claim(const InterfaceSpec& spec) {
   if (!spec.alias.empty()) records_[ifindex].alias = strndup(spec.alias.data(), spec.alias.size());
   names_.insert(ifindex);
   enter_group(ifindex);
+  enter_netns(ifindex);
   enter_parent(ifindex);
   return ifindex;
 }
@@ -136,6 +137,8 @@ void InterfaceTable::initialise(uint32_t ifindex, const InterfaceSpec& spec) noe
   interface.netns.publish(spec.netns);
   interface.kind = spec.kind;
   interface.port = kNoPort;
+  if (spec.unnumbered != kNoInterface) set_unnumbered(ifindex, spec.unnumbered);
+  interface.flags.store(spec.settings & Interface::kSettings, std::memory_order_relaxed);
   record.retired.kind = retired_interfaces().id();
   record.retired.bytes = interface_bytes();
   std::memcpy(record.name, spec.name.data(), spec.name.size());
@@ -156,6 +159,13 @@ void InterfaceTable::initialise(uint32_t ifindex, const InterfaceSpec& spec) noe
 }
 
 void InterfaceTable::commit(uint32_t ifindex) noexcept {
+  commit_one(ifindex);
+  if (const uint32_t other = peer(ifindex);
+      other != kNoInterface && states_[other] == InterfaceState::claimed)
+    commit_one(other);
+}
+
+void InterfaceTable::commit_one(uint32_t ifindex) noexcept {
   states_[ifindex] = InterfaceState::live;
   ++live_;
   ++changes_;
@@ -164,8 +174,10 @@ void InterfaceTable::commit(uint32_t ifindex) noexcept {
 
 void InterfaceTable::abandon(uint32_t ifindex, RetireList& list) noexcept {
   MAYFLY_CHECK(states_[ifindex] == InterfaceState::claimed, "only what is claimed can be abandoned");
+  const uint32_t other = peer(ifindex);
   ++live_;
   retire(ifindex, list);
+  if (other != kNoInterface) abandon(other, list);
 }
 
 void InterfaceTable::retire(uint32_t ifindex, RetireList& list) noexcept {
@@ -225,14 +237,42 @@ Status InterfaceTable::rename(uint32_t ifindex, std::string_view name) {
     if (owner == ifindex) return {};
     return fail(EEXIST, "name '{}': an interface of this name exists", name);
   }
-  InterfaceRecord& record = records_[ifindex];
   ++changes_;
   names_.erase(ifindex);
-  std::memset(record.name, 0, sizeof record.name);
-  std::memcpy(record.name, name.data(), name.size());
-  record.name_hash = hash_name(netns, record.name);
-  names_.insert(ifindex);
+  enter_name(ifindex, name);
   return {};
+}
+
+void InterfaceTable::enter_name(uint32_t ifindex, std::string_view name) noexcept {
+  InterfaceRecord& record = records_[ifindex];
+  // The name may be a view of the record itself.
+  char padded[kInterfaceNameBytes] = {};
+  std::memcpy(padded, name.data(), name.size());
+  std::memcpy(record.name, padded, sizeof padded);
+  record.name_hash = hash_name(interfaces_[ifindex].netns.own(), record.name);
+  names_.insert(ifindex);
+}
+
+void InterfaceTable::suspend(uint32_t ifindex, bool on) noexcept {
+  records_[ifindex].suspended = on;
+  update_up_flag(ifindex);
+}
+
+void InterfaceTable::move(uint32_t ifindex, Netns* to, std::string_view name) noexcept {
+  MAYFLY_DEBUG_CHECK(records_[ifindex].suspended, "an interface was moved under the eyes of workers");
+  MAYFLY_DEBUG_CHECK(records_[ifindex].routes == 0, "an interface was moved before its routes");
+  ++changes_;
+  names_.erase(ifindex);
+  leave_netns(ifindex);
+  interfaces_[ifindex].netns.publish(to);
+  enter_netns(ifindex);
+  enter_name(ifindex, name);
+}
+
+bool InterfaceTable::unreferenced(uint32_t ifindex) const noexcept {
+  for (const References* of_worker : references_)
+    if (of_worker[ifindex].load(std::memory_order_acquire) != 0) return false;
+  return true;
 }
 
 Status InterfaceTable::set_alias(uint32_t ifindex, std::string_view alias) {

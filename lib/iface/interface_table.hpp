@@ -15,6 +15,7 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "base/index_hash.hpp"
@@ -61,12 +62,20 @@ class InterfaceTable final : public Returnable {
   // Reserves name, key and number. Fails with the errno rtnetlink would give: EEXIST, ENODEV, EINVAL, ERANGE,
   // ENOBUFS (no number left), EBUSY (the ifindex is still in teardown, or the parent is being deleted).
   Result<uint32_t> claim(const InterfaceSpec& spec);
-  // Visible to workers and to look-ups from here on.
+  // Visible to workers and to look-ups from here on; both ends of a pair at once.
   void commit(uint32_t ifindex) noexcept;
   void abandon(uint32_t ifindex, RetireList& list) noexcept;
 
-  // The victims of a removal, until it commits: still live for workers and look-ups. `by` is the removal's
-  // number.
+  // Another namespace: down for workers first (suspend), moved once no worker has a packet of it any more,
+  // neither in hand nor parked, then resumed. The name is free there; its lists of routes, neighbours and
+  // addresses are empty. What is stacked on it stays where it is.
+  void suspend(uint32_t ifindex, bool on) noexcept;
+  void move(uint32_t ifindex, Netns* to, std::string_view name) noexcept;
+  // No worker holds a reference: no packet of it is parked.
+  bool unreferenced(uint32_t ifindex) const noexcept;
+
+  // The victims of a removal, until it commits, and what is being moved: still live for workers and look-ups.
+  // `by` is the number of the removal or move.
   void mark(uint32_t ifindex, uint32_t by) noexcept {
     states_[ifindex] = InterfaceState::marked;
     records_[ifindex].marked_by = by;
@@ -80,6 +89,10 @@ class InterfaceTable final : public Returnable {
   // and key are free at once, the number after teardown.
   void retire(uint32_t ifindex, RetireList& list) noexcept;
 
+  // The name is in use in this namespace, by what is only claimed, too.
+  bool name_taken(const Netns* netns, std::string_view name) const noexcept {
+    return find_any(netns, name) != kNoInterface;
+  }
   // Live (or marked) interfaces only. kNoInterface when there is none.
   uint32_t find(const Netns* netns, std::string_view name) const noexcept;
   bool exists(uint32_t ifindex) const noexcept;
@@ -91,6 +104,13 @@ class InterfaceTable final : public Returnable {
   uint32_t next_of_group(uint32_t ifindex) const noexcept { return records_[ifindex].group_next; }
   uint32_t first_child(uint32_t ifindex) const noexcept { return records_[ifindex].first_child; }
   uint32_t next_sibling(uint32_t ifindex) const noexcept { return records_[ifindex].sibling_next; }
+  uint32_t first_of_netns(const Netns* netns) const noexcept;
+  uint32_t netns_size(const Netns* netns) const noexcept;
+  uint32_t next_of_netns(uint32_t ifindex) const noexcept { return records_[ifindex].netns_next; }
+  // The other end of a pair, kNoInterface for all that is none.
+  uint32_t peer(uint32_t ifindex) const noexcept {
+    return interfaces_[ifindex].peer.load(std::memory_order_relaxed);
+  }
 
   Status rename(uint32_t ifindex, std::string_view name);
   void set_group(uint32_t ifindex, uint32_t group) noexcept;
@@ -101,7 +121,9 @@ class InterfaceTable final : public Returnable {
   void set_admin_up(uint32_t ifindex, bool up) noexcept;
   // One of Interface::kSettings; before commit, too.
   void set_flag(uint32_t ifindex, uint32_t setting, bool on) noexcept;
-  // Admin up, and every interface it is stacked on too.
+  // It uses the addresses of that interface as its own; kNoInterface ends that.
+  void set_unnumbered(uint32_t ifindex, uint32_t lender) noexcept;
+  // Admin up, and every interface it is stacked on too; of a pair both ends.
   bool oper_up(uint32_t ifindex) const noexcept;
 
   // Sums over all workers: one cache line each.
@@ -121,6 +143,10 @@ class InterfaceTable final : public Returnable {
   void take_back(uint32_t ifindex) noexcept override;
 
  private:
+  struct Group {
+    uint32_t first = kNoInterface;
+    uint32_t size = 0;
+  };
   struct NameTraits {
     InterfaceTable* table;
     uint32_t& next(uint32_t ifindex) const noexcept { return table->records_[ifindex].name_next; }
@@ -132,8 +158,16 @@ class InterfaceTable final : public Returnable {
   void initialise(uint32_t ifindex, const InterfaceSpec& spec) noexcept;
   uint32_t find_any(const Netns* netns, std::string_view name) const noexcept;
   void unlink_name_and_lists(uint32_t ifindex) noexcept;
+  void enter_name(uint32_t ifindex, std::string_view name) noexcept;
+  void enter(Group& list, uint32_t ifindex, uint32_t InterfaceRecord::*prev,
+             uint32_t InterfaceRecord::*next) noexcept;
+  bool leave(Group& list, uint32_t ifindex, uint32_t InterfaceRecord::*prev,
+             uint32_t InterfaceRecord::*next) noexcept;
   void enter_group(uint32_t ifindex) noexcept;
   void leave_group(uint32_t ifindex) noexcept;
+  void enter_netns(uint32_t ifindex) noexcept;
+  void leave_netns(uint32_t ifindex) noexcept;
+  void commit_one(uint32_t ifindex) noexcept;
   void enter_parent(uint32_t ifindex) noexcept;
   void leave_parent(uint32_t ifindex) noexcept;
   void update_up_flag(uint32_t ifindex) noexcept;
@@ -149,11 +183,8 @@ class InterfaceTable final : public Returnable {
   std::vector<References*> references_;
   std::array<PortDemux, kMostPorts> ports_;
   IndexHash<NameTraits> names_;
-  struct Group {
-    uint32_t first = kNoInterface;
-    uint32_t size = 0;
-  };
   std::map<uint32_t, Group> groups_;
+  std::unordered_map<const Netns*, Group> netns_;
   uint64_t next_id_ = 1;
   uint32_t live_ = 0;
   uint64_t changes_ = 0;

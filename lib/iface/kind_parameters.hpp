@@ -43,6 +43,7 @@ struct KindDescription {
   std::span<const KindParameter> parameters;
   bool needs_parent = false;
   bool creatable = true;  // by "link add"; a port is configured instead
+  bool has_peer = false;  // comes in pairs: "peer name NAME"
 };
 
 // In the order they are printed; of the ranged ones the last varies fastest.
@@ -51,7 +52,7 @@ inline constexpr std::array kVlanParameters = {
                   .attribute = IFLA_VLAN_PROTOCOL,
                   .type = KindParameter::Type::ethertype,
                   .least = ETH_P_8021Q,
-                  .most = ETH_P_8021AD},
+                  .most = ETH_P_QINQ1},
     KindParameter{.word = "id",
                   .attribute = IFLA_VLAN_ID,
                   .least = 1,
@@ -71,6 +72,7 @@ inline constexpr std::array kKindDescriptions = {
     KindDescription{.name = "vlan", .parameters = kVlanParameters, .needs_parent = true},
     KindDescription{.name = "dummy", .parameters = {}},
     KindDescription{.name = "port", .parameters = {}, .creatable = false},
+    KindDescription{.name = "veth", .parameters = {}, .has_peer = true},
 };
 
 constexpr std::span<const KindDescription> kind_descriptions() noexcept {

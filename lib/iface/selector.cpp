@@ -28,6 +28,9 @@ SelectorWalk::SelectorWalk(const InterfaceTable& table, const Selector& selector
   else if (selector.group && table.group_size(*selector.group) <= kMostCandidates)
     gather(table.first_of_group(*selector.group),
            [&](uint32_t ifindex) { return table.next_of_group(ifindex); });
+  else if (selector.netns != nullptr && table.netns_size(selector.netns) <= kMostCandidates)
+    gather(table.first_of_netns(selector.netns),
+           [&](uint32_t ifindex) { return table.next_of_netns(ifindex); });
 }
 
 template <class First, class Next>

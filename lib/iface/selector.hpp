@@ -4,8 +4,8 @@
 //
 // The walk is a cursor over ifindexes, which survives every change between two slices: it meets each
 // interface that existed all the time exactly once. A selection that an index narrows to a few thousand
-// candidates (a small group, a parent with few children) costs those only; everything else costs about 10 ns
-// per live interface.
+// candidates (a small group or namespace, a parent with few children) costs those only; everything else costs
+// about 10 ns per live interface.
 
 #include <optional>
 #include <string_view>
@@ -30,6 +30,11 @@ struct Selector {
   std::optional<TagRange> inner;
   std::optional<bool> admin_up;
 
+  static Selector everything_in(const Netns& netns) {
+    Selector selector;
+    selector.netns = &netns;
+    return selector;
+  }
   // No condition but the namespace.
   bool empty() const noexcept { return !group && !parent && !kind && !outer && !inner && !admin_up; }
   bool matches(const InterfaceTable& table, uint32_t ifindex) const noexcept;

@@ -252,8 +252,25 @@ void Addressing::went_down(uint32_t ifindex, RetireList& retired) {
   neighbours_.flush(interfaces_.interface(ifindex).neighbours, Neighbours::Flush::kAll, retired);
 }
 
+void Addressing::clear(uint32_t ifindex, RetireList& retired) {
+  Interface& interface = interfaces_.interface(ifindex);
+  remove_all_routes(ifindex);
+  neighbours_.flush(interface.neighbours, Neighbours::Flush::kAll, retired);
+  if (AddressList* list = interface.addresses.own(); list != nullptr) {
+    addresses_ -= list->count;
+    interface.addresses.publish(nullptr);
+    blocks_.retire(list->retired, retired);
+  }
+  interfaces_.set_unnumbered(ifindex, kNoInterface);
+}
+
 void Addressing::detach(uint32_t ifindex, RetireList&) {
-  if (interfaces_.record(ifindex).routes != 0) remove_all_routes(ifindex);
+  uint32_t& routes = interfaces_.record(ifindex).routes;
+  // The routes of a dying namespace go with its tables, all at once.
+  if (interfaces_.interface(ifindex).netns.own()->dying)
+    routes = 0;
+  else if (routes != 0)
+    remove_all_routes(ifindex);
   Interface& interface = interfaces_.interface(ifindex);
   if (const AddressList* list = interface.addresses.own(); list != nullptr) addresses_ -= list->count;
   if (interface.neighbours.own() != nullptr) neighbours_.detach(interface.neighbours);

@@ -58,6 +58,8 @@ class Addressing {
   // Before InterfaceTable::retire: routes, timers of neighbours and counts go; its blocks are taken by
   // teardown.
   void detach(uint32_t ifindex, RetireList& retired);
+  // Before it moves to another namespace: addresses, routes and neighbours go; it uses no other's addresses.
+  void clear(uint32_t ifindex, RetireList& retired);
 
   // From now on the interface uses the addresses of `lender` as its own, beside those it has; kNoInterface:
   // no longer. EINVAL when the lender is itself, is unnumbered, or is of another namespace. Nothing needs to

@@ -2,9 +2,9 @@
 #pragma once
 // A network namespace: interfaces, addresses, routes and neighbours of its own.
 //
-// Workers read the namespace of a packet once, at classify (Interface::netns), and use its fib and fib6.
-// Everything else is the control thread's. Only `default` exists so far; the structure is per namespace all
-// the same, so that named ones need no change here.
+// Workers read the namespace of a packet once, at classify (Interface::netns), and use its FIBs. Everything
+// else is the control thread's. NetnsTable owns all of them; an empty one costs its own bytes and nothing
+// else.
 
 #include <cstdint>
 #include <string>
@@ -18,16 +18,18 @@ struct Netns {
   Netns(std::string netns_name, BlockPools& blocks, RouteTable& routes)
       : name(std::move(netns_name)), fib(blocks), fib6(blocks), rib(routes, fib, fib6) {}
 
-  // Publishes the open edits of both FIBs.
-  void commit(RetireList& retired) noexcept {
-    fib.commit(retired);
-    fib6.commit(retired);
-  }
-
+  Retired retired{};
   std::string name;
   Fib fib;
   Fib6 fib6;
   Rib rib;
+
+  // Control only.
+  uint64_t id = 0;  // never reused
+  uint32_t number = 0;
+  uint32_t name_next = 0;
+  uint32_t bulk_requests = 0;  // at work in it: it is not deleted meanwhile
+  bool dying = false;          // being deleted: nothing may come into it any more
 };
 
 }  // namespace mayfly

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "port/eal.hpp"
+#include "port/privilege.hpp"
 
 namespace mayfly {
 namespace {
@@ -65,6 +66,8 @@ Status check_queue_count(const Devargs& devargs, const PortSettings& settings, u
 }
 
 std::unexpected<Error> probe_error(const Devargs& devargs, int error, std::string_view reason) {
+  const std::string missing = missing_privilege(devargs, reason);
+  if (!missing.empty()) return fail(EPERM, "{} can not be opened{}{}", devargs.text(), missing, reason);
   if (is_pci(devargs)) return fail(ENODEV, "{}: {}{}", devargs.device, pci_advice(devargs.device), reason);
   if (error == -EACCES)
     return fail(EACCES, "{} can not be opened: {}: run as root{}", devargs.text(), std::strerror(EACCES),
@@ -77,6 +80,8 @@ std::unexpected<Error> probe_error(const Devargs& devargs, int error, std::strin
 
 std::unexpected<Error> device_error(const Devargs& devargs, std::string_view what, int error,
                                     std::string_view reason) {
+  const std::string missing = missing_privilege(devargs, reason);
+  if (!missing.empty()) return fail(EPERM, "{} {}{}{}", devargs.device, what, missing, reason);
   return fail(error < 0 ? -error : EIO, "{} {}: {}{}", devargs.device, what,
               std::strerror(error < 0 ? -error : EIO), reason);
 }

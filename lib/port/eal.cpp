@@ -12,6 +12,7 @@
 
 #include "base/log.hpp"
 #include "port/eal_log.hpp"
+#include "port/privilege.hpp"
 
 namespace mayfly {
 namespace {
@@ -100,6 +101,11 @@ Result<std::unique_ptr<Eal>> Eal::start(const EalSettings& settings) {
   eal->note_runtime_directory();
   if (parsed < 0) {
     const int error = rte_errno != 0 ? rte_errno : EINVAL;
+    if (const std::string directory = unwritable_runtime_directory(); !directory.empty())
+      return fail(EACCES,
+                  "DPDK did not start: uid {} may not write to {}: run as root, or set XDG_RUNTIME_DIR to a "
+                  "directory that can be written{}",
+                  geteuid(), directory, words.reason());
     return fail(error, "DPDK did not start: {} ({}){}", advice(error, settings.hugepages),
                 std::strerror(error), words.reason());
   }

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <linux/capability.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
 #include <sys/ioctl.h>
@@ -12,6 +13,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+
+#include "port/privilege.hpp"
 
 namespace mayfly {
 namespace {
@@ -104,7 +107,12 @@ Result<KernelInterface> read_kernel_interface(const std::string& name) {
 
 Status check_packet_socket_permission() {
   const Socket probe(AF_PACKET, SOCK_RAW);
-  if (probe.fd() >= 0) return {};
+  if (probe.fd() >= 0 && has_capability(CAP_NET_ADMIN)) return {};
+  if (probe.fd() >= 0)
+    return fail(
+        EPERM,
+        "net_af_packet needs CAP_NET_ADMIN, for the MAC address and promiscuous mode of the kernel's "
+        "interface: run as root, or give the program the right (setcap cap_net_raw,cap_net_admin+ep)");
   if (errno == EPERM || errno == EACCES)
     return fail(EPERM,
                 "packet sockets need CAP_NET_RAW: run as root, or give the program the right "

@@ -42,6 +42,7 @@ class Reclaim::BarrierReturns final : public Returnable {
   explicit BarrierReturns(Reclaim& reclaim) : reclaim_(reclaim) {}
   void take_back(uint32_t token) noexcept override {
     reclaim_.open_batches_[reclaim_.collecting_batch_].barriers.push_back(token);
+    std::erase(reclaim_.barriers_travelling_, token);
   }
 
  private:
@@ -155,12 +156,17 @@ bool Reclaim::under_low_mark() const noexcept {
 uint32_t Reclaim::barrier() {
   const uint32_t number = ++barriers_started_;
   barriers_open_.push_back(number);
+  barriers_travelling_.push_back(number);
   auto* barrier = new Barrier{{{}, 0, BarrierKind::instance.id(), 0}, number, barrier_returns_.get()};
   RetireList list;
   list.retire(barrier->retired);
   list.objects_ = 0;  // a barrier is no backlog
   teardown_->push(list.head_, list.tail_);
   return number;
+}
+
+bool Reclaim::grace_passed(uint32_t number) const noexcept {
+  return std::ranges::find(barriers_travelling_, number) == barriers_travelling_.end();
 }
 
 bool Reclaim::barrier_passed(uint32_t number) const noexcept {

@@ -113,6 +113,9 @@ class Reclaim {
   // submitted before it has been taken back. Control thread.
   uint32_t barrier();
   bool barrier_passed(uint32_t number) const noexcept;
+  // Whether a grace period has passed since barrier() gave this number: nothing that was unlinked before is
+  // in a worker's hands any more. Objects that are still referenced do not hold it up.
+  bool grace_passed(uint32_t number) const noexcept;
 
   // Objects taken back so far, and when the last one was: progress, for the ten-second rule.
   uint64_t objects_reclaimed() const noexcept { return objects_reclaimed_; }
@@ -147,6 +150,7 @@ class Reclaim {
 
   uint32_t barriers_started_ = 0;
   std::vector<uint32_t> barriers_open_;
+  std::vector<uint32_t> barriers_travelling_;  // not yet back from their batch
   std::map<uint64_t, OpenBatch> open_batches_;
   uint64_t complete_below_ = 1;  // every batch with a lower number is complete
 

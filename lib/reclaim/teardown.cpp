@@ -171,7 +171,13 @@ void Reclaim::Teardown::apply_priority(bool& boosted) {
   const bool wanted = boost_.load(std::memory_order_relaxed);
   if (wanted == boosted) return;
   boosted = wanted;
-  setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), wanted ? 0 : config_.nice);
+  if (setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), wanted ? 0 : config_.nice) == 0)
+    return;
+  static LogLimit limit;
+  log_limited(limit, LogLevel::warning, "reclaim",
+              "the backlog is over its mark and teardown stays at nice {}: CAP_SYS_NICE or a nice limit "
+              "(RLIMIT_NICE) of 20 would let it hurry",
+              config_.nice);
 }
 
 void Reclaim::Teardown::work_on_chunk(std::unique_lock<std::mutex>& lock,

@@ -27,7 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   InterfaceTable& table = world->interfaces();
   uint32_t seen = 0;
   for (uint32_t at = table.next(1); at != kNoInterface; at = table.next(at + 1), ++seen) {
-    MAYFLY_CHECK(table.find(&world->dataplane().default_netns, table.record(at).name) == at,
+    MAYFLY_CHECK(table.find(table.interface(at).netns.own(), table.record(at).name) == at,
                  "a name leads elsewhere");
     MAYFLY_CHECK(table.state(at) == InterfaceState::live, "an interface stayed marked");
   }

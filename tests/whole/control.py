@@ -197,7 +197,7 @@ def acknowledgement(answer):
 
 
 class Client:
-    def __init__(self, path, family=ROUTE_FAMILY, hello=True):
+    def __init__(self, path, family=ROUTE_FAMILY, hello=True, netns="default"):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC)
         self.socket.connect(path)
         self.sequence = 0
@@ -205,7 +205,7 @@ class Client:
         if hello:
             self.sequence += 1
             self.send(message(HELLO, NLM_F_REQUEST, self.sequence, u32(HELLO_VERSION, VERSION),
-                              u32(HELLO_FAMILY, family), string(HELLO_CLIENT, "test")))
+                              u32(HELLO_FAMILY, family), string(HELLO_CLIENT, "test"), string(HELLO_NETNS, netns)))
             (answer,) = self.receive()
             assert answer.kind == HELLO, acknowledgement(answer)
             self.daemon = answer.attributes(0)

@@ -1,23 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Kind dummy: no device behind it. What is sent to it is counted and gone; its addresses are the daemon's
 // own.
-#include <random>
-
 #include "iface/interface_kind.hpp"
 #include "iface/interface_table.hpp"
 #include "iface/kinds/kinds.hpp"
+#include "iface/random_mac.hpp"
 
 namespace mayfly {
 namespace {
 
 constexpr uint32_t kDummyMtu = 1500;
 constexpr uint32_t kDummyMostMtu = 65'535;
-
-// Locally administered, as eth_hw_addr_random of the kernel gives.
-Mac random_mac() {
-  static std::mt19937_64 generator{std::random_device{}()};
-  return (generator() & 0xfcff'ffff'ffffULL) | 0x0200'0000'0000ULL;
-}
 
 class DummyKind final : public InterfaceKind {
  public:

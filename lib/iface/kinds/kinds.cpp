@@ -9,14 +9,16 @@ namespace mayfly {
 
 // In the order of kKindDescriptions.
 std::span<const InterfaceKind* const> interface_kinds() noexcept {
-  static const std::array<const InterfaceKind*, 3> kinds = {&vlan_kind(), &dummy_kind(), &port_kind()};
+  static const std::array<const InterfaceKind*, 4> kinds = {&vlan_kind(), &dummy_kind(), &port_kind(),
+                                                            &veth_kind()};
   static_assert(kinds.size() == std::size(kKindDescriptions));
   return kinds;
 }
 
 const KindId kPortKind = 2;
+const KindId kVethKind = 3;
 
-static_assert(kKindDescriptions[2].name == "port");
+static_assert(kKindDescriptions[2].name == "port" && kKindDescriptions[3].name == "veth");
 
 std::optional<KindId> find_kind(std::string_view name) noexcept {
   for (KindId id = 0; id < std::size(kKindDescriptions); ++id)

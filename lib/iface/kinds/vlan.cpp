@@ -10,14 +10,13 @@
 namespace mayfly {
 namespace {
 
-constexpr uint16_t kCTagEthertype = 0x8100;
-constexpr uint16_t kSTagEthertype = 0x88a8;
+constexpr uint16_t kCTagEthertype = ethertype_of(TagProtocol::c_tag);
 // In the order of kVlanParameters.
 enum Parameter : size_t { kProtocol, kId, kInner };
 
 TagKey key_of(const Interface& interface) {
   TagKey key;
-  key.protocol = interface.outer_protocol() == kSTagEthertype ? TagProtocol::s_tag : TagProtocol::c_tag;
+  key.protocol = tag_protocol_of(interface.outer_protocol());
   key.outer = interface.outer_tag();
   key.inner = interface.tag_bytes == 8 ? interface.inner_tag() : 0;
   return key;
@@ -54,8 +53,7 @@ class VlanKind final : public InterfaceKind {
     if (auto inserted = demux.insert(*key, interface.ifindex, table.blocks()); !inserted) return inserted;
     interface.port = parent.port;
     interface.tag_bytes = key->inner == 0 ? 4 : 8;
-    write_tag(interface.tags, key->protocol == TagProtocol::s_tag ? kSTagEthertype : kCTagEthertype,
-              key->outer);
+    write_tag(interface.tags, ethertype_of(key->protocol), key->outer);
     write_tag(interface.tags + 4, kCTagEthertype, key->inner);
     interface.mac.store(spec.mac.value_or(parent.mac.load(std::memory_order_relaxed)),
                         std::memory_order_relaxed);
@@ -88,12 +86,12 @@ class VlanKind final : public InterfaceKind {
     if (parent.port == kNoPort)
       return fail(EOPNOTSUPP, "a vlan's parent must be a port or a vlan with one tag");
     const uint16_t protocol = spec.values.has(kProtocol) ? spec.values.value[kProtocol] : kCTagEthertype;
-    if (protocol != kCTagEthertype && protocol != kSTagEthertype)
-      return fail(EPROTONOSUPPORT, "vlan protocol {:#06x}: accepted 802.1Q (0x8100), 802.1ad (0x88a8)",
-                  protocol);
+    if (tag_protocol_of(protocol) == TagProtocol::count)
+      return fail(EPROTONOSUPPORT,
+                  "vlan protocol {:#06x}: accepted 802.1Q (0x8100), 802.1ad (0x88a8), 0x9100", protocol);
     TagKey key;
     if (parent.tag_bytes == 0) {
-      key.protocol = protocol == kSTagEthertype ? TagProtocol::s_tag : TagProtocol::c_tag;
+      key.protocol = tag_protocol_of(protocol);
       key.outer = spec.values.value[kId];
       key.inner = spec.values.has(kInner) ? spec.values.value[kInner] : 0;
       return key;
@@ -104,8 +102,9 @@ class VlanKind final : public InterfaceKind {
       return fail(EINVAL, "vlan inner {}: the parent is a vlan, so id is the inner tag",
                   spec.values.value[kInner]);
     if (protocol != kCTagEthertype)
-      return fail(EPROTONOSUPPORT, "vlan protocol 802.1ad: the inner tag of a vlan on a vlan is 802.1Q");
-    key.protocol = parent.outer_protocol() == kSTagEthertype ? TagProtocol::s_tag : TagProtocol::c_tag;
+      return fail(EPROTONOSUPPORT, "vlan protocol {:#06x}: the inner tag of a vlan on a vlan is 802.1Q",
+                  protocol);
+    key.protocol = tag_protocol_of(parent.outer_protocol());
     key.outer = parent.outer_tag();
     key.inner = spec.values.value[kId];
     return key;

@@ -82,6 +82,7 @@ ports:
 interfaces: {limit: 10}
 neighbours: {limit: 20, per_interface: 5}
 routes: {limit: 30}
+namespaces: {limit: 40}
 socket: {path: /tmp/s, group: "adm", mode: 0600}
 teardown: {workers: 3, nice: 0, policy: fail, high_objects: 10, low_objects: 9, high_bytes: 2KiB, low_bytes: 1KiB}
 log: {level: debug}
@@ -109,6 +110,7 @@ log: {level: debug}
   EXPECT_EQ(config->limits.neighbours, 20u);
   EXPECT_EQ(config->limits.neighbours_per_interface, 5u);
   EXPECT_EQ(config->limits.routes, 30u);
+  EXPECT_EQ(config->limits.namespaces, 40u);
   EXPECT_EQ(config->socket.path, "/tmp/s");
   EXPECT_EQ(config->socket.group, "adm");
   EXPECT_EQ(config->socket.mode, 0600u);
@@ -409,6 +411,7 @@ void expect_equal(const Config& a, const Config& b) {
   EXPECT_EQ(a.limits.neighbours, b.limits.neighbours);
   EXPECT_EQ(a.limits.neighbours_per_interface, b.limits.neighbours_per_interface);
   EXPECT_EQ(a.limits.routes, b.limits.routes);
+  EXPECT_EQ(a.limits.namespaces, b.limits.namespaces);
   EXPECT_EQ(a.socket.path, b.socket.path);
   EXPECT_EQ(a.socket.group, b.socket.group);
   EXPECT_EQ(a.socket.mode, b.socket.mode);

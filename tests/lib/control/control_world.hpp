@@ -27,19 +27,19 @@ class ControlWorld {
       : neighbours_(blocks_), reclaim_(std::move(teardown)), mempool_(1 << 12) {
     MAYFLY_CHECK(reclaim_.start().has_value(), "teardown did not start");
     interfaces_ = std::move(*InterfaceTable::create(limit, 1, blocks_, neighbours_));
-    netns_ = std::make_unique<Netns>("default", blocks_, routes_);
+    netnses_ = std::make_unique<NetnsTable>(blocks_, routes_, 1'000);
     addressing_ = std::make_unique<Addressing>(*interfaces_, neighbours_, blocks_);
     // The port thread is never started: no device is asked for.
     port_thread_ =
         std::make_unique<PortThread>(*reinterpret_cast<rte_mempool*>(mempool_.data()), std::vector<int>{});
-    ports_ = std::move(*PortTable::create(*port_thread_, *interfaces_, netns_.get()));
+    ports_ = std::move(*PortTable::create(*port_thread_, *interfaces_, &netnses_->initial()));
     dataplane_.reset(new Dataplane{.blocks = blocks_,
                                    .reclaim = reclaim_,
                                    .interfaces = *interfaces_,
                                    .routes = routes_,
                                    .neighbours = neighbours_,
                                    .addressing = *addressing_,
-                                   .default_netns = *netns_,
+                                   .netnses = *netnses_,
                                    .ports = *ports_,
                                    .mbufs = nullptr,
                                    .workers = {{&statistics_, &to_control_, &from_control_}},
@@ -50,7 +50,7 @@ class ControlWorld {
     InterfaceSpec port;
     port.name = "port0";
     port.kind = kPortKind;
-    port.netns = netns_.get();
+    port.netns = &netnses_->initial();
     port.port = 0;
     port.mtu = 1500;
     port.mac = 0x020000000001;
@@ -65,6 +65,7 @@ class ControlWorld {
     ports_->shutdown();
     ports_.reset();
     MAYFLY_CHECK(blocks_.blocks_in_use() == 0, "RCU blocks were leaked");
+    netnses_.reset();
     MAYFLY_CHECK(interfaces_->in_use() == 0, "interface numbers were leaked");
   }
 
@@ -75,6 +76,15 @@ class ControlWorld {
   // Deletes every route and interface (but the port, unless it is asked for) and waits for teardown.
   void delete_all(bool port_too) {
     RetireList retired;
+    for (Netns* netns = netnses_->next(1); netns != nullptr; netns = netnses_->next(netns->number + 1))
+      netns->dying = true;
+    Netns& initial = netnses_->initial();
+    if (interfaces_->exists(port_) && interfaces_->interface(port_).netns.own() != &initial) {
+      interfaces_->suspend(port_, true);
+      addressing_->clear(port_, retired);
+      interfaces_->move(port_, &initial, "port0");
+      interfaces_->suspend(port_, false);
+    }
     for (uint32_t at = interfaces_->next(1); at != kNoInterface; at = interfaces_->next(at + 1)) {
       if (at == port_) continue;
       while (interfaces_->first_child(at) != kNoInterface) at = interfaces_->first_child(at);
@@ -83,7 +93,7 @@ class ControlWorld {
       at = 0;
     }
     while (true) {
-      const RouteCursor cursor(netns_->rib);
+      const RouteCursor cursor(netnses_->initial().rib);
       if (cursor.current() == nullptr) break;
       const Route route = *cursor.current();
       if (!port_too && route.oif == port_) {
@@ -95,13 +105,19 @@ class ControlWorld {
       match.length = route.length;
       match.type = route.type;
       match.metric = route.metric;
-      MAYFLY_CHECK(netns_->rib.remove(match, nullptr).has_value(), "a listed route cannot be removed");
+      MAYFLY_CHECK(netnses_->initial().rib.remove(match, nullptr).has_value(),
+                   "a listed route cannot be removed");
     }
     if (port_too) {
       addressing_->detach(port_, retired);
       interfaces_->retire(port_, retired);
     }
-    dataplane_->commit(*netns_, retired);
+    routes_.commit(retired);
+    for (Netns* netns = netnses_->next(1); netns != nullptr; netns = netnses_->next(netns->number + 1)) {
+      netnses_->unlink(*netns);
+      netnses_->retire(*netns, retired);
+    }
+    dataplane_->commit(retired);
     settle();
   }
 
@@ -117,7 +133,7 @@ class ControlWorld {
   RouteTable routes_;
   std::vector<std::max_align_t> mempool_;
   std::unique_ptr<InterfaceTable> interfaces_;
-  std::unique_ptr<Netns> netns_;
+  std::unique_ptr<NetnsTable> netnses_;
   std::unique_ptr<Addressing> addressing_;
   std::unique_ptr<PortThread> port_thread_;
   std::unique_ptr<PortTable> ports_;
@@ -147,7 +163,7 @@ class TestClient {
     if (fd_ >= 0) ::close(fd_);
     connection_->close("the test is over");
     while (!connection_->finished()) connection_->run(Deadline::never());
-    world_.dataplane().commit(world_.dataplane().default_netns, connection_->retired());
+    world_.dataplane().commit(connection_->retired());
   }
 
   // Sends one datagram and runs the connection until nothing is left to do; returns what came back.

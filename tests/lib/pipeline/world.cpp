@@ -145,7 +145,7 @@ void World::set(Netns& netns, const Ipv4Prefix& prefix, const RouteValue& value)
 
 void World::commit(Netns& netns) {
   RetireList list;
-  netns.commit(list);
+  routes_.commit(list);
   reclaim_.submit(list);
 }
 
