@@ -53,6 +53,19 @@ Json balance_json(const Balance& balance) {
           {"difference", balance.difference()}};
 }
 
+void print_errors_and_crossings(Output& out, const Attributes& stats) {
+  const auto number = [&stats](uint16_t attribute) { return stats.number_or(attribute, 0); };
+  out.print("ICMP errors: {} sent, {} suppressed by the rate limits, {} without a way back; veth crossings: {}\n",
+            number(protocol::kStatsIcmpErrorsSent), number(protocol::kStatsIcmpErrorsLimited),
+            number(protocol::kStatsIcmpErrorsUnsent), number(protocol::kStatsVethCrossings));
+}
+
+Json errors_json(const Attributes& stats) {
+  return {{"sent", stats.number_or(protocol::kStatsIcmpErrorsSent, 0)},
+          {"limited", stats.number_or(protocol::kStatsIcmpErrorsLimited, 0)},
+          {"unsent", stats.number_or(protocol::kStatsIcmpErrorsUnsent, 0)}};
+}
+
 Json worker_json(const Attributes& worker) {
   const auto number = [&worker](uint16_t attribute) { return worker.number_or(attribute, 0); };
   return {{"worker", number(protocol::kStatsWorkerIndex)},
@@ -66,7 +79,11 @@ Json worker_json(const Attributes& worker) {
           {"parked", number(protocol::kStatsParked)},
           {"loops", number(protocol::kStatsLoops)},
           {"busy_loops", number(protocol::kStatsBusyLoops)},
-          {"sleeps", number(protocol::kStatsSleeps)}};
+          {"sleeps", number(protocol::kStatsSleeps)},
+          {"veth_crossings", number(protocol::kStatsVethCrossings)},
+          {"icmp_errors_sent", number(protocol::kStatsIcmpErrorsSent)},
+          {"icmp_errors_limited", number(protocol::kStatsIcmpErrorsLimited)},
+          {"icmp_errors_unsent", number(protocol::kStatsIcmpErrorsUnsent)}};
 }
 
 void print_workers(Output& out, const Attributes& stats) {
@@ -91,6 +108,7 @@ Result<int> show_stats(Session& session, Plan& plan) {
     const Balance balance = read_balance(stats);
     if (!session.options().json) {
       print_workers(session.out(), stats);
+      print_errors_and_crossings(session.out(), stats);
       print_balance(session.out(), balance);
       return;
     }
@@ -100,6 +118,8 @@ Result<int> show_stats(Session& session, Plan& plan) {
     session.out().write_json(Json{{"balance", balance_json(balance)},
                                   {"rx_bytes", stats.number_or(protocol::kStatsRxBytes, 0)},
                                   {"tx_bytes", stats.number_or(protocol::kStatsTxBytes, 0)},
+                                  {"veth_crossings", stats.number_or(protocol::kStatsVethCrossings, 0)},
+                                  {"icmp_errors", errors_json(stats)},
                                   {"workers", workers},
                                   {"boot_id", session.boot_id()}},
                              session.options().pretty);

@@ -229,6 +229,10 @@ enum StatsAttribute : uint16_t {
   kStatsSleeps,       // u64
   kStatsRxBytes,      // u64
   kStatsTxBytes,      // u64
+  kStatsIcmpErrorsSent,     // u64: ICMP and ICMPv6 errors, part of kStatsOriginated
+  kStatsIcmpErrorsLimited,  // u64: not made, to keep to the rate
+  kStatsIcmpErrorsUnsent,   // u64: not made for want of a route, of a source address or of an mbuf
+  kStatsVethCrossings,      // u64: each is in kStatsRx and in kStatsTx
 };
 
 enum StatusAttribute : uint16_t {

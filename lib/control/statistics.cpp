@@ -26,6 +26,10 @@ void write_totals(MessageWriter& writer, const Totals& totals) {
   writer.put_u64(kStatsLoops, totals.loops);
   writer.put_u64(kStatsBusyLoops, totals.busy_loops);
   writer.put_u64(kStatsSleeps, totals.sleeps);
+  writer.put_u64(kStatsIcmpErrorsSent, totals.icmp_errors_sent);
+  writer.put_u64(kStatsIcmpErrorsLimited, totals.icmp_errors_limited);
+  writer.put_u64(kStatsIcmpErrorsUnsent, totals.icmp_errors_unsent);
+  writer.put_u64(kStatsVethCrossings, totals.veth_crossings);
 }
 
 // For each reason the interface that lost most.

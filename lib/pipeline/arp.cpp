@@ -10,7 +10,7 @@
 #include "iface/own_addresses.hpp"
 #include "neigh/neighbour.hpp"
 #include "pipeline/stages.hpp"
-#include "pipeline/wire.hpp"
+#include "pipeline/family.hpp"
 
 namespace mayfly {
 namespace {
@@ -88,6 +88,25 @@ void answer(const Packet& request, const Arp& arp, PacketVector& answers) noexce
   answers.append(packet);
 }
 
+// What a proxy answers for: the route leads elsewhere. Whoever asks for its own address, or has none yet,
+// wants to know of others on its own link (RFC 5227).
+bool is_proxied(const Packet& packet, const Arp& arp) noexcept {
+  const Interface& ingress = *packet.ingress;
+  if ((ingress.flags.load(std::memory_order_relaxed) & Interface::kProxyArp) == 0) return false;
+  if (arp.sender == 0 || arp.sender == arp.target) return false;
+  const RouteValue* route = packet.netns->fib.lookup(arp.target);
+  return route != nullptr && route->type == RouteType::kUnicast && route->oif != ingress.ifindex;
+}
+
+// rp_filter strict holds for those who ask, too: they would become neighbours. As in the kernel, probes pass.
+bool is_routed_elsewhere(const Packet& packet, Ipv4 sender) noexcept {
+  const Interface& ingress = *packet.ingress;
+  if ((ingress.flags.load(std::memory_order_relaxed) & Interface::kRpFilterStrict) == 0 || sender == 0)
+    return false;
+  const RouteValue* back = packet.netns->fib.lookup(sender);
+  return back == nullptr || back->type != RouteType::kUnicast || back->oif != ingress.ifindex;
+}
+
 }  // namespace
 
 void input_arp(Path& path, const Packet& packet, PacketVector& answers) noexcept {
@@ -100,7 +119,8 @@ void input_arp(Path& path, const Packet& packet, PacketVector& answers) noexcept
     return drop(path, packet, DropReason::arp_invalid);
   const Neighbour* known = find_neighbour(interface.neighbours.read(), IpAddress(arp->sender));
   const bool for_us = is_own_address(path.interfaces, interface, IpAddress(arp->target));
-  if (for_us && !arp->reply) {
+  if (!arp->reply && (for_us || is_proxied(packet, *arp))) {
+    if (is_routed_elsewhere(packet, arp->sender)) return drop(path, packet, DropReason::rp_filter);
     if (arp->sender != 0 && is_news(known, *arp)) tell_control(path, interface, *arp, false);
     return answer(packet, *arp, answers);
   }
@@ -114,20 +134,13 @@ void input_arp(Path& path, const Packet& packet, PacketVector& answers) noexcept
 void send_arp_request(Path& path, const ControlMessage& message) noexcept {
   const Interface* egress = find_live(path, message.ifindex, message.id);
   if (egress == nullptr || path.queues == nullptr || sendable_bytes(path, *egress) == 0) return;
-  ++path.statistics.totals.originated;
-  rte_mbuf* const mbuf = rte_pktmbuf_alloc(path.pool);
-  if (mbuf == nullptr) return count_drop(path, egress, Side::tx, DropReason::no_mbuf);
-  auto* const network = reinterpret_cast<uint8_t*>(rte_pktmbuf_append(mbuf, sizeof(ArpPacket)));
-  if (network == nullptr) return drop(path, mbuf, egress, Side::tx, DropReason::no_headroom);
-  write_arp(network, kArpRequest, egress->mac.load(std::memory_order_relaxed), message.source.v4(),
-            message.mac == kBroadcastMac ? 0 : message.mac, message.address.v4());
+  Packet packet{.egress = egress, .destination_mac = message.mac, .protocol = kProtocolArp, .from_us = true};
+  if (!originate(path, packet, sizeof(ArpPacket))) return;
+  write_arp(packet.network, kArpRequest, egress->mac.load(std::memory_order_relaxed),
+            message.source.none() ? 0 : message.source.v4(), message.mac == kBroadcastMac ? 0 : message.mac,
+            message.address.v4());
   PacketVector packets;
-  packets.append(Packet{.mbuf = mbuf,
-                        .network = network,
-                        .egress = egress,
-                        .destination_mac = message.mac,
-                        .protocol = kProtocolArp,
-                        .from_us = true});
+  packets.append(packet);
   encapsulate(path, packets);
 }
 

@@ -3,6 +3,7 @@
 // overlap with those of the others: frame -> demux entry -> interface and its counters.
 #include <rte_prefetch.h>
 
+#include "pipeline/accept.hpp"
 #include "pipeline/stages.hpp"
 #include "pipeline/wire.hpp"
 
@@ -112,25 +113,6 @@ uint32_t find_interface(const PortDemux& demux, const Tags& tags) noexcept {
   if (tags.count == Tags::Count::two)
     return demux.vlans.find_inner(tags.outer_protocol, tags.outer, tags.inner);
   return kNoInterface;
-}
-
-// For frames that are not for the interface's own MAC.
-DropReason judge_destination(Packet& packet, Mac destination) noexcept {
-  if (!is_multicast(destination)) return DropReason::other_host;
-  packet.to_group = true;
-  return kNoDrop;
-}
-
-DropReason accept(Packet& packet, const Interface& interface, uint32_t flags) noexcept {
-  if ((flags & Interface::kUp) == 0) [[unlikely]]
-    return DropReason::interface_down;
-  const Mac destination = load_frame_mac(rte_pktmbuf_mtod(packet.mbuf, const uint8_t*));
-  if (destination != interface.mac.load(std::memory_order_relaxed)) [[unlikely]]
-    if (const DropReason reason = judge_destination(packet, destination); reason != kNoDrop) return reason;
-  if (packet.protocol != kProtocolIpv4 && packet.protocol != kProtocolArp) [[unlikely]]
-    return DropReason::unknown_protocol;
-  packet.netns = interface.netns.read();
-  return kNoDrop;
 }
 
 // What only a look-up of the interface that the tags belong to can tell.

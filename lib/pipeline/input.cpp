@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// input: ARP leaves the vector here; IPv4 headers are checked as RFC 1812 5.2.2 asks.
+// input: the families part here, ARP leaves; IPv4 headers are checked as RFC 1812 5.2.2 asks.
 #include <rte_mbuf.h>
 
 #include "pipeline/stages.hpp"
@@ -11,9 +11,6 @@ namespace {
 constexpr uint32_t kPlainVersionWords = 0x45;
 constexpr Ipv4 kLimitedBroadcast = 0xffff'ffff;
 
-constexpr bool is_multicast_address(Ipv4 address) noexcept {
-  return address >> 28 == 0xe;
-}
 constexpr bool is_zero_network(Ipv4 address) noexcept {
   return address >> 24 == 0;
 }
@@ -26,15 +23,18 @@ constexpr bool is_plain(Ipv4 address) noexcept {
   return address - 0x0100'0000 < 0xdf00'0000 && !is_loopback(address);
 }
 
+constexpr bool is_reserved(Ipv4 address) noexcept {
+  return address >> 28 == 0xf && address != kLimitedBroadcast;
+}
+
+// At least one of them is not plain.
 DropReason judge_addresses(Ipv4 source, Ipv4 destination) noexcept {
   // Who has no address yet may broadcast (RFC 1122 3.2.1.3).
   if (source == 0 && destination == kLimitedBroadcast) return DropReason::multicast;
-  if (is_multicast_address(source) || source == kLimitedBroadcast || is_zero_network(source) ||
-      is_loopback(source))
-    return DropReason::martian_source;
-  if (is_multicast_address(destination) || destination == kLimitedBroadcast) return DropReason::multicast;
-  if (is_zero_network(destination) || is_loopback(destination)) return DropReason::no_route;
-  return kNoDrop;
+  if (!is_plain(source)) return DropReason::martian_source;
+  if (is_zero_network(destination) || is_loopback(destination) || is_reserved(destination))
+    return DropReason::martian_destination;
+  return DropReason::multicast;
 }
 
 DropReason check_ipv4(Packet& packet) noexcept {
@@ -61,17 +61,20 @@ DropReason check_ipv4(Packet& packet) noexcept {
   const Ipv4 source = swap32(header->source);
   packet.address = swap32(header->destination);
   if (!is_plain(source) || !is_plain(packet.address)) [[unlikely]]
-    if (const DropReason reason = judge_addresses(source, packet.address); reason != kNoDrop) return reason;
+    return judge_addresses(source, packet.address);
   return packet.to_group ? DropReason::multicast : kNoDrop;
 }
 
 }  // namespace
 
-void input(Path& path, PacketVector& packets, PacketVector& answers) noexcept {
+void input(Path& path, PacketVector& packets, PacketVector& packets6, PacketVector& answers) noexcept {
   uint32_t kept = 0;
   for (Packet& packet : packets) {
-    if (packet.protocol == kProtocolArp) [[unlikely]] {
-      input_arp(path, packet, answers);
+    if (packet.protocol != kProtocolIpv4) [[unlikely]] {
+      if (packet.protocol == kProtocolIpv6)
+        packets6.append(packet);
+      else
+        input_arp(path, packet, answers);
       continue;
     }
     if (const DropReason reason = check_ipv4(packet); reason != kNoDrop) [[unlikely]] {

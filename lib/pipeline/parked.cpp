@@ -5,8 +5,8 @@
 
 #include "iface/own_addresses.hpp"
 #include "neigh/neighbour.hpp"
+#include "pipeline/family.hpp"
 #include "pipeline/stages.hpp"
-#include "pipeline/wire.hpp"
 
 namespace mayfly {
 namespace {
@@ -18,8 +18,25 @@ void ask(Path& path, Queue& queue) noexcept {
                                            .ifindex = queue.ifindex,
                                            .id = queue.id,
                                            .mac = 0,
-                                           .address = IpAddress(queue.address)});
-  queue.asked_ms = asked ? path.now_ms() : path.now_ms() - kAskAgainMs;
+                                           .address = queue.address});
+  queue.asked_ms = static_cast<uint16_t>(asked ? path.now_ms() : path.now_ms() - kAskAgainMs);
+}
+
+uint16_t protocol_of(const Queue& queue) noexcept {
+  return queue.address.is_v4() ? kProtocolIpv4 : kProtocolIpv6;
+}
+
+// The sender is told that the next hop does not answer.
+void report_oldest(Path& path, const Queue& queue, const Interface& egress) noexcept {
+  Packet packet{.mbuf = queue.mbufs[0],
+                .network = rte_pktmbuf_mtod(queue.mbufs[0], uint8_t*),
+                .netns = egress.netns.read(),
+                .egress = &egress,
+                .protocol = protocol_of(queue)};
+  if (queue.address.is_v4())
+    report<V4>(path, packet, V4::kNeighbourFailed);
+  else
+    report<V6>(path, packet, V6::kNeighbourFailed);
 }
 
 // The reference goes last: with it teardown may take the interface's counters as final.
@@ -34,8 +51,18 @@ void drop_queue(Path& path, Queue& queue, DropReason reason) noexcept {
   for (uint32_t left = queue.count; left != 0; --left) drop_oldest(path, queue, reason);
 }
 
+void fail_oldest(Path& path, Queue& queue, const Interface& egress) noexcept {
+  report_oldest(path, queue, egress);
+  drop_oldest(path, queue, DropReason::neighbour_failed);
+}
+
+void fail_queue(Path& path, Queue& queue, const Interface& egress) noexcept {
+  for (uint32_t left = queue.count; left != 0; --left) fail_oldest(path, queue, egress);
+}
+
 void send_queue(Path& path, Queue& queue, const Interface& egress, Mac mac) noexcept {
   PacketVector packets;
+  const uint16_t protocol = protocol_of(queue);
   for (uint32_t left = queue.count; left != 0; --left) {
     rte_mbuf* const mbuf = path.parking.pop(queue);
     path.statistics.release(egress.ifindex);
@@ -43,7 +70,7 @@ void send_queue(Path& path, Queue& queue, const Interface& egress, Mac mac) noex
                           .network = rte_pktmbuf_mtod(mbuf, uint8_t*),
                           .egress = &egress,
                           .destination_mac = mac,
-                          .protocol = kProtocolIpv4});
+                          .protocol = protocol});
   }
   encapsulate(path, packets);
 }
@@ -52,26 +79,26 @@ void check_queue(Path& path, Queue& queue) noexcept {
   const Interface* egress = find_live(path, queue.ifindex, queue.id);
   if (egress == nullptr || sendable_bytes(path, *egress) == 0)
     return drop_queue(path, queue, DropReason::interface_gone);
-  if (const Neighbour* neighbour = find_neighbour(egress->neighbours.read(), IpAddress(queue.address));
+  if (const Neighbour* neighbour = find_neighbour(egress->neighbours.read(), queue.address);
       neighbour != nullptr) {
     const NeighbourWord word = neighbour->read();
     if (word.usable()) return send_queue(path, queue, *egress, word.mac());
-    if (word.is(NeighbourState::kFailed)) return drop_queue(path, queue, DropReason::neighbour_failed);
+    if (word.is(NeighbourState::kFailed)) return fail_queue(path, queue, *egress);
   }
-  const uint32_t now_ms = path.now_ms();
-  for (uint32_t left = queue.count; left != 0 && now_ms - queue.parked_ms[0] >= kParkedForMs; --left)
-    drop_oldest(path, queue, DropReason::neighbour_failed);
-  if (queue.count != 0 && now_ms - queue.asked_ms >= kAskAgainMs) ask(path, queue);
+  const auto ms_since = [now = path.now_ms()](uint16_t then) { return static_cast<uint16_t>(now - then); };
+  for (uint32_t left = queue.count; left != 0 && ms_since(queue.parked_ms[0]) >= kParkedForMs; --left)
+    fail_oldest(path, queue, *egress);
+  if (queue.count != 0 && ms_since(queue.asked_ms) >= kAskAgainMs) ask(path, queue);
 }
 
 }  // namespace
 
-void park(Path& path, const Packet& packet) noexcept {
+void park(Path& path, const Packet& packet, IpAddress next_hop) noexcept {
   const Interface& egress = *packet.egress;
   Parking& parking = path.parking;
-  if (source_of(path.interfaces, egress, IpAddress(packet.address)).none())
+  if (source_of(path.interfaces, egress, next_hop).none())
     return drop(path, packet.mbuf, &egress, Side::tx, DropReason::neighbour_no_source);
-  Queue* queue = parking.find(egress.ifindex, egress.id, packet.address);
+  Queue* queue = parking.find(egress.ifindex, egress.id, next_hop);
   if (queue != nullptr && queue->count == Parking::kPacketsPerNeighbour)
     drop_oldest(path, *queue, DropReason::neighbour_queue_full);
   if (parking.full()) return drop(path, packet.mbuf, &egress, Side::tx, DropReason::neighbour_queue_full);
@@ -79,17 +106,21 @@ void park(Path& path, const Packet& packet) noexcept {
                   static_cast<uint16_t>(packet.network - rte_pktmbuf_mtod(packet.mbuf, const uint8_t*)));
   path.statistics.hold(egress.ifindex);
   if (queue != nullptr) return parking.push(*queue, packet.mbuf, path.now_ms());
-  ask(path, parking.open(egress.ifindex, egress.id, packet.address, packet.mbuf, path.now_ms()));
+  ask(path, parking.open(egress.ifindex, egress.id, next_hop, packet.mbuf, path.now_ms()));
 }
 
 void neighbour_resolved(Path& path, const ControlMessage& message) noexcept {
-  if (Queue* queue = path.parking.find(message.ifindex, message.id, message.address.v4()); queue != nullptr)
+  if (Queue* queue = path.parking.find(message.ifindex, message.id, message.address); queue != nullptr)
     check_queue(path, *queue);
 }
 
 void neighbour_failed(Path& path, const ControlMessage& message) noexcept {
-  if (Queue* queue = path.parking.find(message.ifindex, message.id, message.address.v4()); queue != nullptr)
-    drop_queue(path, *queue, DropReason::neighbour_failed);
+  Queue* queue = path.parking.find(message.ifindex, message.id, message.address);
+  if (queue == nullptr) return;
+  if (const Interface* egress = find_live(path, message.ifindex, message.id); egress != nullptr)
+    fail_queue(path, *queue, *egress);
+  else
+    drop_queue(path, *queue, DropReason::interface_gone);
 }
 
 void check_parked(Path& path, uint32_t most, uint32_t* cursor) noexcept {

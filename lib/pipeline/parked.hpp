@@ -13,9 +13,9 @@ constexpr uint32_t kParkedForMs = 3000;
 constexpr uint32_t kAskAgainMs = 1000;
 
 // The packet's next hop has no MAC: it waits, or it is dropped when too many do.
-void park(Path& path, const Packet& packet) noexcept;
+void park(Path& path, const Packet& packet, IpAddress next_hop) noexcept;
 
-// A message of control: the neighbour has a MAC now, or nobody answered.
+// A message of control: the neighbour has a MAC now, or nobody answered, which the senders are told.
 void neighbour_resolved(Path& path, const ControlMessage& message) noexcept;
 void neighbour_failed(Path& path, const ControlMessage& message) noexcept;
 

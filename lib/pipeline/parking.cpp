@@ -16,11 +16,11 @@ Parking::Parking(uint32_t limit)
   free_ = 1;
 }
 
-uint32_t& Parking::bucket_of(uint32_t ifindex, Ipv4 address) noexcept {
-  return buckets_[mix_hash(uint64_t{ifindex} << 32 | address) & (buckets_.size() - 1)];
+uint32_t& Parking::bucket_of(uint32_t ifindex, IpAddress address) noexcept {
+  return buckets_[mix_hash(mix_hash(address.v6().high ^ uint64_t{ifindex} << 32) ^ address.v6().low) & (buckets_.size() - 1)];
 }
 
-Parking::Queue* Parking::find(uint32_t ifindex, uint64_t id, Ipv4 address) noexcept {
+Parking::Queue* Parking::find(uint32_t ifindex, uint64_t id, IpAddress address) noexcept {
   for (uint32_t link = bucket_of(ifindex, address); link != 0; link = queues_[link - 1].next) {
     Queue& queue = queues_[link - 1];
     if (queue.address == address && queue.ifindex == ifindex && queue.id == id) return &queue;
@@ -28,7 +28,7 @@ Parking::Queue* Parking::find(uint32_t ifindex, uint64_t id, Ipv4 address) noexc
   return nullptr;
 }
 
-Parking::Queue& Parking::open(uint32_t ifindex, uint64_t id, Ipv4 address, rte_mbuf* mbuf,
+Parking::Queue& Parking::open(uint32_t ifindex, uint64_t id, IpAddress address, rte_mbuf* mbuf,
                               uint32_t now_ms) noexcept {
   MAYFLY_DEBUG_CHECK(free_ != 0, "a queue was opened while parking was full");
   const uint32_t link = free_;
@@ -37,7 +37,7 @@ Parking::Queue& Parking::open(uint32_t ifindex, uint64_t id, Ipv4 address, rte_m
   queue.id = id;
   queue.ifindex = ifindex;
   queue.address = address;
-  queue.asked_ms = now_ms;
+  queue.asked_ms = static_cast<uint16_t>(now_ms);
   uint32_t& bucket = bucket_of(ifindex, address);
   queue.next = bucket;
   bucket = link;
@@ -48,7 +48,7 @@ Parking::Queue& Parking::open(uint32_t ifindex, uint64_t id, Ipv4 address, rte_m
 void Parking::push(Queue& queue, rte_mbuf* mbuf, uint32_t now_ms) noexcept {
   MAYFLY_DEBUG_CHECK(!full() && queue.count < kPacketsPerNeighbour, "a packet was parked where no room is");
   queue.mbufs[queue.count] = mbuf;
-  queue.parked_ms[queue.count] = now_ms;
+  queue.parked_ms[queue.count] = static_cast<uint16_t>(now_ms);
   ++queue.count;
   ++packets_;
 }

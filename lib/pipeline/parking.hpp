@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/address.hpp"
+#include "base/ip_address.hpp"
 
 struct rte_mbuf;
 
@@ -20,16 +20,16 @@ class Parking {
  public:
   static constexpr uint32_t kPacketsPerNeighbour = 3;  // what Linux kept for decades
 
-  // One cache line. Milliseconds wrap after 49 days: compare differences.
+  // One cache line. Its times are milliseconds that wrap after a minute: compare differences, more often.
   struct alignas(64) Queue {
-    uint64_t id = 0;
+    uint64_t id : 56 = 0;
+    uint64_t count : 8 = 0;  // 0: the queue is free
+    IpAddress address{};
+    std::array<rte_mbuf*, kPacketsPerNeighbour> mbufs{};  // oldest first; each begins with its IP header
     uint32_t ifindex = 0;
-    Ipv4 address = 0;
-    std::array<rte_mbuf*, kPacketsPerNeighbour> mbufs{};  // oldest first; each begins with its IPv4 header
-    std::array<uint32_t, kPacketsPerNeighbour> parked_ms{};
-    uint32_t asked_ms = 0;  // when control was last told that the neighbour is wanted
-    uint32_t next = 0;      // hash chain or free list, a queue's number plus one
-    uint32_t count = 0;     // 0: the queue is free
+    uint32_t next = 0;  // hash chain or free list, a queue's number plus one
+    std::array<uint16_t, kPacketsPerNeighbour> parked_ms{};
+    uint16_t asked_ms = 0;  // when control was last told that the neighbour is wanted
   };
   static_assert(sizeof(Queue) == 64);
 
@@ -40,9 +40,9 @@ class Parking {
   bool full() const noexcept { return packets_ == limit_; }
 
   // nullptr when nothing waits there.
-  Queue* find(uint32_t ifindex, uint64_t id, Ipv4 address) noexcept;
+  Queue* find(uint32_t ifindex, uint64_t id, IpAddress address) noexcept;
   // A new queue with its first packet: not full(), find() said nullptr.
-  Queue& open(uint32_t ifindex, uint64_t id, Ipv4 address, rte_mbuf* mbuf, uint32_t now_ms) noexcept;
+  Queue& open(uint32_t ifindex, uint64_t id, IpAddress address, rte_mbuf* mbuf, uint32_t now_ms) noexcept;
   // Behind the others: not full() and the queue has less than kPacketsPerNeighbour.
   void push(Queue& queue, rte_mbuf* mbuf, uint32_t now_ms) noexcept;
   // Takes the oldest out; the queue is closed (free) with its last packet.
@@ -53,7 +53,7 @@ class Parking {
   Queue& queue(uint32_t number) noexcept { return queues_[number]; }
 
  private:
-  uint32_t& bucket_of(uint32_t ifindex, Ipv4 address) noexcept;
+  uint32_t& bucket_of(uint32_t ifindex, IpAddress address) noexcept;
   void close(Queue& queue) noexcept;
 
   uint32_t limit_;

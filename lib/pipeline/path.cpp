@@ -30,7 +30,21 @@ void drop(Path& path, const Packet& packet, DropReason reason) noexcept {
   if (packet.ingress != nullptr)
     drop(path, packet.mbuf, packet.ingress, Side::rx, reason);
   else
-    drop(path, packet.mbuf, packet.egress, Side::tx, reason);
+    drop(path, packet.mbuf, packet.egress != nullptr && packet.egress->ifindex != kNoInterface ? packet.egress : nullptr,
+         Side::tx, reason);
+}
+
+bool originate(Path& path, Packet& packet, uint32_t bytes) noexcept {
+  ++path.statistics.totals.originated;
+  packet.mbuf = rte_pktmbuf_alloc(path.pool);
+  if (packet.mbuf == nullptr) {
+    count_drop(path, packet.egress, Side::tx, DropReason::no_mbuf);
+    return false;
+  }
+  packet.network = reinterpret_cast<uint8_t*>(rte_pktmbuf_append(packet.mbuf, static_cast<uint16_t>(bytes)));
+  if (packet.network != nullptr) return true;
+  drop(path, packet.mbuf, packet.egress, Side::tx, DropReason::no_headroom);
+  return false;
 }
 
 void settle_drops(Path& path) noexcept {

@@ -7,6 +7,11 @@
 // was told to the control thread). Each of them counts, so that rx + originated = tx + drops + punted +
 // parked at the end of a loop. An interface's counters follow the same rule: what it received includes what
 // was dropped after that.
+//
+// A frame that crosses a veth pair counts as sent by one end and as received by the other, in the interfaces'
+// counters and in the totals: rx is what all interfaces received, tx what all of them sent, so the balance
+// and the interfaces' sums hold whatever a packet's way was. Totals::veth_crossings tells how much of both
+// never saw a device.
 
 #include <rte_mbuf.h>
 
@@ -14,6 +19,7 @@
 #include <cstdint>
 
 #include "iface/interface_table.hpp"
+#include "pipeline/icmp_error.hpp"
 #include "pipeline/messages.hpp"
 #include "pipeline/packet.hpp"
 #include "pipeline/parking.hpp"
@@ -38,6 +44,24 @@ struct DropRun {
   uint64_t packets = 0;
 };
 
+// Frames that were sent into a veth, until the other end receives them: in the same loop, one round later.
+// Frames of one round have all crossed as many veths.
+struct Crossings {
+  static constexpr uint32_t kMostRounds = 8;
+  static constexpr uint32_t kMostFrames = 256;  // of a round: three vectors, and a burst of parked packets
+  struct Frames {
+    uint32_t count = 0;
+    std::array<rte_mbuf*, kMostFrames> mbufs{};
+    std::array<const Interface*, kMostFrames> receivers{};
+  };
+  uint32_t round = 0;
+  uint32_t taken = 0;  // of those that arrive
+  std::array<Frames, 2> frames{};
+
+  Frames& leaving() noexcept { return frames[round & 1]; }
+  Frames& arriving() noexcept { return frames[~round & 1]; }
+};
+
 enum class Side : uint8_t { rx, tx };
 
 struct Path {
@@ -47,6 +71,7 @@ struct Path {
   MessageRing<WorkerMessage>& to_control;
   rte_mempool* pool;
   Parking parking;
+  ErrorLimit error_limit{};
 
   // Of this loop.
   const QueueList* queues = nullptr;
@@ -54,6 +79,9 @@ struct Path {
   DropRun drop_run{};
   uint64_t transmit_ports = 0;  // one bit a port whose buffer is not empty
   std::array<TransmitBuffer, kMostPorts> transmit{};
+  Crossings crossings{};
+  PacketVector errors{};   // ICMP errors of ours, until the vector at hand is through
+  PacketVector errors6{};  // the same of ICMPv6
 
   const Interface& interface(uint32_t ifindex) const noexcept { return interfaces[ifindex]; }
   InterfaceCounters& counters(const Interface& interface) const noexcept {
@@ -80,6 +108,10 @@ inline void punt(Path& path, rte_mbuf* mbuf) noexcept {
   ++path.statistics.totals.punted;
   rte_pktmbuf_free(mbuf);
 }
+
+// Gives a packet of our own making, which has its egress, an mbuf with room for `bytes` from the network header
+// on, and counts it. False when there is none: then that is counted as its drop.
+bool originate(Path& path, Packet& packet, uint32_t bytes) noexcept;
 
 // Cuts the packet to its first `keep` bytes (it has that many): Ethernet's padding goes.
 void trim_segments(rte_mbuf* mbuf, uint32_t keep) noexcept;

@@ -51,10 +51,16 @@ void flush_port(Path& path, uint16_t port) noexcept {
   path.transmit_ports &= ~(uint64_t{1} << port);
 }
 
-void swallow(Path& path, const Interface& egress, rte_mbuf* mbuf) noexcept {
+void count_sent(Path& path, const Interface& egress, uint32_t bytes) noexcept {
   SendRun run;
-  run.add(path, &egress, mbuf->pkt_len);
+  run.add(path, &egress, bytes);
   run.settle(path);
+}
+
+void transmit_inside(Path& path, const Interface& egress, rte_mbuf* mbuf) noexcept {
+  if (const uint32_t peer = egress.peer.load(std::memory_order_acquire); peer != kNoInterface)
+    return cross(path, egress, path.interface(peer), mbuf);
+  count_sent(path, egress, mbuf->pkt_len);
   rte_pktmbuf_free(mbuf);
 }
 

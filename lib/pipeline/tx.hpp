@@ -10,12 +10,15 @@ namespace mayfly {
 void flush_port(Path& path, uint16_t port) noexcept;
 // The same for all ports: at the end of a loop.
 void flush_transmit(Path& path) noexcept;
-// The frame leaves by an interface without a device: counted and gone.
-void swallow(Path& path, const Interface& egress, rte_mbuf* mbuf) noexcept;
+// The frame leaves by an interface without a device: through a veth to its other end, otherwise it is gone.
+void transmit_inside(Path& path, const Interface& egress, rte_mbuf* mbuf) noexcept;
+// Into one end of a veth (veth.cpp).
+void cross(Path& path, const Interface& egress, const Interface& peer, rte_mbuf* mbuf) noexcept;
+void count_sent(Path& path, const Interface& egress, uint32_t bytes) noexcept;
 
 inline void transmit(Path& path, const Interface& egress, rte_mbuf* mbuf) noexcept {
   if (egress.port == kNoPort) [[unlikely]]
-    return swallow(path, egress, mbuf);
+    return transmit_inside(path, egress, mbuf);
   TransmitBuffer& buffer = path.transmit[egress.port];
   buffer.mbufs[buffer.count] = mbuf;
   buffer.interfaces[buffer.count] = &egress;

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "base/address.hpp"
+#include "base/ip_address.hpp"
 
 namespace mayfly {
 
@@ -17,12 +17,24 @@ constexpr uint16_t kProtocolIpv4 = 0x0800;
 constexpr uint16_t kProtocolArp = 0x0806;
 constexpr uint16_t kProtocolCTag = 0x8100;
 constexpr uint16_t kProtocolSTag = 0x88a8;
+constexpr uint16_t kProtocolIpv6 = 0x86dd;
+
+// Protocols of IPv4, next headers of IPv6.
+constexpr uint8_t kProtocolHopByHop = 0;
 constexpr uint8_t kProtocolIcmp = 1;
+constexpr uint8_t kProtocolTcp = 6;
+constexpr uint8_t kProtocolUdp = 17;
+constexpr uint8_t kProtocolRouting = 43;
+constexpr uint8_t kProtocolFragment = 44;
+constexpr uint8_t kProtocolIcmpv6 = 58;
+constexpr uint8_t kProtocolNone = 59;
+constexpr uint8_t kProtocolDestinationOptions = 60;
 
 constexpr uint32_t kMacBytes = 6;
 constexpr uint32_t kEthernetBytes = 14;
 constexpr uint32_t kTagBytes = 4;
 constexpr uint32_t kIpv4Bytes = 20;
+constexpr uint32_t kIpv6Bytes = 40;
 constexpr uint32_t kIcmpBytes = 8;
 
 struct [[gnu::packed]] Ipv4Header {
@@ -40,6 +52,20 @@ struct [[gnu::packed]] Ipv4Header {
 static_assert(sizeof(Ipv4Header) == kIpv4Bytes);
 
 constexpr uint16_t kFragmentMask = 0x3fff;  // more fragments, or an offset
+constexpr uint16_t kFragmentOffsetMask = 0x1fff;
+constexpr uint16_t kDontFragment = 0x4000;
+
+struct [[gnu::packed]] Ipv6Header {
+  uint32_t version_class_flow;
+  uint16_t payload_length;
+  uint8_t next_header;
+  uint8_t hop_limit;
+  uint8_t source[16];
+  uint8_t destination[16];
+};
+static_assert(sizeof(Ipv6Header) == kIpv6Bytes);
+
+constexpr uint32_t kIpv6Version = 0x6000'0000;
 
 struct [[gnu::packed]] IcmpHeader {
   uint8_t type;
@@ -51,6 +77,36 @@ static_assert(sizeof(IcmpHeader) == kIcmpBytes);
 
 constexpr uint8_t kEchoReply = 0;
 constexpr uint8_t kEchoRequest = 8;
+constexpr uint8_t kEchoRequest6 = 128;
+constexpr uint8_t kEchoReply6 = 129;
+
+// What we make ourselves is sent with this TTL or hop limit.
+constexpr uint8_t kOwnTtl = 64;
+
+// Neighbour discovery (RFC 4861 section 4).
+constexpr uint8_t kRouterSolicitation = 133;
+constexpr uint8_t kNeighbourSolicitation = 135;
+constexpr uint8_t kNeighbourAdvertisement = 136;
+constexpr uint8_t kRedirect = 137;
+constexpr uint8_t kNdHopLimit = 255;  // who has been forwarded has less
+
+// A solicitation or an advertisement, without its options.
+struct [[gnu::packed]] NdMessage {
+  uint8_t type;
+  uint8_t code;
+  uint16_t checksum;
+  uint32_t flags;  // of an advertisement
+  uint8_t target[16];
+};
+static_assert(sizeof(NdMessage) == 24);
+
+constexpr uint32_t kNdRouter = 0x8000'0000;
+constexpr uint32_t kNdSolicited = 0x4000'0000;
+constexpr uint32_t kNdOverride = 0x2000'0000;
+
+constexpr uint8_t kOptionSourceLinkLayer = 1;
+constexpr uint8_t kOptionTargetLinkLayer = 2;
+constexpr uint32_t kLinkLayerOptionBytes = 8;  // type, length in eights of bytes, MAC
 
 struct [[gnu::packed]] ArpPacket {
   uint16_t hardware;
@@ -110,10 +166,32 @@ inline uint16_t sum_header(const uint8_t* header, uint32_t words) noexcept {
   return static_cast<uint16_t>(sum);
 }
 
+// The sum of what ICMPv6 checksums cover beside the message (RFC 8200 section 8.1), in network order, not
+// folded.
+inline uint32_t sum_pseudo_header(const Ipv6Header& header, uint32_t bytes, uint8_t protocol) noexcept {
+  uint32_t sum = swap16(static_cast<uint16_t>(bytes >> 16)) + swap16(static_cast<uint16_t>(bytes)) +
+                 swap16(protocol);
+  for (uint32_t at = 0; at < 2 * sizeof header.source; at += 2) {
+    uint16_t word;
+    std::memcpy(&word, header.source + at, sizeof word);
+    sum += word;
+  }
+  return sum;
+}
+
+constexpr uint16_t fold_sum(uint32_t sum) noexcept {
+  sum = (sum & 0xffff) + (sum >> 16);
+  return static_cast<uint16_t>(sum + (sum >> 16));
+}
+
 // A checksum (network order) after a 16-bit word it covers went down by `decrease` (network order; RFC 1624).
 constexpr uint16_t checksum_after_decrease(uint16_t checksum, uint16_t decrease) noexcept {
   const uint32_t sum = uint32_t{checksum} + decrease;
   return static_cast<uint16_t>(sum + (sum >= 0xffff));
+}
+
+constexpr uint16_t checksum_after_increase(uint16_t checksum, uint16_t increase) noexcept {
+  return checksum_after_decrease(checksum, static_cast<uint16_t>(~increase));
 }
 
 }  // namespace mayfly

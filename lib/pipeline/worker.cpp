@@ -9,6 +9,7 @@
 
 #include "base/check.hpp"
 #include "base/clock.hpp"
+#include "pipeline/family.hpp"
 #include "pipeline/parked.hpp"
 #include "pipeline/stages.hpp"
 #include "pipeline/tx.hpp"
@@ -80,15 +81,20 @@ void Worker::handle_messages() noexcept {
   for (uint32_t left = kMessagesPerLoop; left != 0 && settings_.from_control.pop(&message); --left) {
     switch (message.type) {
       case ControlMessage::Type::ask_neighbour:
-        if (message.address.is_v4()) send_arp_request(path_, message);
+        if (message.address.is_v4())
+          send_arp_request(path_, message);
+        else
+          send_solicitation(path_, message);
         break;
       case ControlMessage::Type::neighbour_resolved:
         neighbour_resolved(path_, message);
         break;
       case ControlMessage::Type::neighbour_failed:
         neighbour_failed(path_, message);
+        send_errors();
         break;
     }
+    cross_veths();
   }
 }
 
@@ -114,26 +120,65 @@ bool Worker::receive() noexcept {
 // The way of a packet.
 void Worker::forward(const QueueList::RxQueue& from, rte_mbuf* const* mbufs, uint32_t count) noexcept {
   classify(path_, from, mbufs, count, packets_);
-  input(path_, packets_, answers_);
-  look_up(packets_);
-  route(path_, packets_, &local_);
-  send(packets_);
-  if (answers_.count != 0) encapsulate(path_, answers_);
-  if (local_.count == 0) return;
-  local(path_, local_);
-  look_up(local_);
-  route(path_, local_, nullptr);
-  send(local_);
+  forward_vector();
+  cross_veths();
 }
 
+void Worker::forward_vector() noexcept {
+  input(path_, packets_, packets6_, answers_);
+  check_sources<V4>(path_, packets_);
+  look_up<V4>(packets_);
+  route<V4>(path_, packets_, &local_);
+  send<V4>(packets_);
+  if (packets6_.count != 0) forward_ipv6();
+  if (answers_.count != 0) encapsulate(path_, answers_);
+  if (local_.count != 0) {
+    local(path_, local_);
+    send_own<V4>(local_);
+  }
+  send_errors();
+}
+
+void Worker::forward_ipv6() noexcept {
+  input6(path_, packets6_, local6_);
+  check_sources<V6>(path_, packets6_);
+  look_up<V6>(packets6_);
+  route<V6>(path_, packets6_, &local6_);
+  send<V6>(packets6_);
+  local6(path_, local6_, answers_);
+  send_own<V6>(local6_);
+}
+
+// What was sent into a veth arrives at its other end, and goes the same way from there.
+void Worker::cross_veths() noexcept {
+  while (arrive(path_, packets_)) forward_vector();
+}
+
+template <class Family>
 void Worker::send(PacketVector& packets) noexcept {
-  neighbour(path_, packets);
+  neighbour<Family>(path_, packets);
   encapsulate(path_, packets);
+}
+
+template <class Family>
+void Worker::send_own(PacketVector& packets) noexcept {
+  look_up<Family>(packets);
+  route<Family>(path_, packets, nullptr);
+  send<Family>(packets);
+}
+
+void Worker::send_errors() noexcept {
+  if (path_.errors.count != 0) [[unlikely]]
+    send_own<V4>(path_.errors);
+  if (path_.errors6.count != 0) [[unlikely]]
+    send_own<V6>(path_.errors6);
 }
 
 void Worker::housekeep() noexcept {
   next_tick_ns_ = path_.now_ns + kTickNs;
   check_parked(path_, kQueuesPerTick, &parked_cursor_);
+  send_errors();
+  cross_veths();
   clock_.adjust();
 }
 

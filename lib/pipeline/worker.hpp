@@ -63,7 +63,14 @@ class Worker {
   void handle_messages() noexcept;
   bool receive() noexcept;
   void forward(const QueueList::RxQueue& from, rte_mbuf* const* mbufs, uint32_t count) noexcept;
+  void forward_vector() noexcept;
+  void forward_ipv6() noexcept;
+  void cross_veths() noexcept;
+  template <class Family>
   void send(PacketVector& packets) noexcept;
+  template <class Family>
+  void send_own(PacketVector& packets) noexcept;
+  void send_errors() noexcept;
   void housekeep() noexcept;
   void finish_loop(bool publish) noexcept;
   void sleep() noexcept;
@@ -77,8 +84,10 @@ class Worker {
   uint64_t next_sleep_ns_ = 0;
   uint32_t parked_cursor_ = 0;
   PacketVector packets_{};
-  PacketVector answers_{};  // ARP
+  PacketVector packets6_{};
+  PacketVector answers_{};  // ARP and neighbour discovery
   PacketVector local_{};    // for our own addresses
+  PacketVector local6_{};
 };
 
 }  // namespace mayfly

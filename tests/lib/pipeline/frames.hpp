@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/address.hpp"
+#include "base/ip_address.hpp"
 
 namespace mayfly::testing {
 
@@ -118,6 +118,79 @@ inline Bytes arp(uint16_t operation, Mac sender_mac, Ipv4 sender, Mac target_mac
   put(packet, sender, 4);
   put(packet, target_mac, 6);
   put(packet, target, 4);
+  return packet;
+}
+
+inline Ipv6 ip6(const char* text) {
+  return *parse_ipv6("test", text);
+}
+inline void put(Bytes& bytes, Ipv6 address) {
+  put(bytes, address.high, 8);
+  put(bytes, address.low, 8);
+}
+
+struct Ipv6Fields {
+  Ipv6 source{};
+  Ipv6 destination{};
+  uint8_t hop_limit = 64;
+  uint8_t next_header = 17;
+  Bytes payload = Bytes(26, 0x5a);
+};
+
+inline Bytes ipv6(const Ipv6Fields& fields) {
+  Bytes packet;
+  put(packet, 0x60000000, 4);
+  put(packet, fields.payload.size(), 2);
+  put(packet, fields.next_header, 1);
+  put(packet, fields.hop_limit, 1);
+  put(packet, fields.source);
+  put(packet, fields.destination);
+  put(packet, fields.payload);
+  return packet;
+}
+
+// Puts the checksum of the ICMPv6 message behind the packet's IPv6 header, or further, right.
+inline Bytes with_icmpv6_checksum(Bytes packet, size_t at = 40) {
+  set(packet, at + 2, 0, 2);
+  Bytes covered(packet.begin() + 8, packet.begin() + 40);
+  put(covered, packet.size() - at, 4);
+  put(covered, 58, 4);
+  covered.insert(covered.end(), packet.begin() + static_cast<long>(at), packet.end());
+  set(packet, at + 2, checksum(covered, 0, covered.size()), 2);
+  return packet;
+}
+
+inline Bytes icmpv6(const Ipv6Fields& fields, uint8_t type, uint8_t code, const Bytes& rest) {
+  Ipv6Fields whole = fields;
+  whole.next_header = 58;
+  whole.payload = {type, code, 0, 0};
+  put(whole.payload, rest);
+  return with_icmpv6_checksum(ipv6(whole));
+}
+
+inline Bytes echo6(const Ipv6Fields& fields, uint8_t type, uint16_t sequence) {
+  Bytes rest;
+  put(rest, 0x4242, 2);
+  put(rest, sequence, 2);
+  put(rest, Bytes(13, 0x61));
+  return icmpv6(fields, type, 0, rest);
+}
+
+// A neighbour solicitation (135) or advertisement (136), with the option of its sort unless the MAC is 0.
+inline Bytes nd(uint8_t type, Ipv6 source, Ipv6 destination, Ipv6 target, Mac mac, uint32_t flags = 0) {
+  Bytes rest;
+  put(rest, flags, 4);
+  put(rest, target);
+  if (mac != 0) {
+    put(rest, type == 135 ? 1 : 2, 1);
+    put(rest, 1, 1);
+    put(rest, mac, 6);
+  }
+  return icmpv6({.source = source, .destination = destination, .hop_limit = 255}, type, 0, rest);
+}
+
+inline Bytes one_hop_further6(Bytes packet) {
+  --packet[7];
   return packet;
 }
 

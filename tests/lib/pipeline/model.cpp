@@ -133,12 +133,14 @@ Outcome Model::receive_ipv4(ModelInterface& interface, bool to_group, Bytes pack
   const auto source = static_cast<Ipv4>(get(packet, 12, 4));
   const auto destination = static_cast<Ipv4>(get(packet, 16, 4));
   if (source == 0 && in(destination, "255.255.255.255")) return dropped(DropReason::multicast);
-  for (const char* martian : {"0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/4", "255.255.255.255"})
+  for (const char* martian : {"0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/4", "240.0.0.0/4"})
     if (in(source, martian)) return dropped(DropReason::martian_source);
   if (in(destination, "224.0.0.0/4") || in(destination, "255.255.255.255"))
     return dropped(DropReason::multicast);
-  if (in(destination, "0.0.0.0/8") || in(destination, "127.0.0.0/8")) return dropped(DropReason::no_route);
+  for (const char* martian : {"0.0.0.0/8", "127.0.0.0/8", "240.0.0.0/4"})
+    if (in(destination, martian)) return dropped(DropReason::martian_destination);
   if (to_group) return dropped(DropReason::multicast);
+  if (contains(interface.addresses, source)) return dropped(DropReason::spoofed_source);
   const RouteValue* route = look_up(interface.netns, destination);
   if (route != nullptr && route->type == RouteType::kLocal) return answer_echo(interface, packet);
   return forward(interface, packet, false);
@@ -176,7 +178,7 @@ Outcome Model::forward(const ModelInterface& from, Bytes packet, bool ours) {
     case RouteType::kBroadcast:
       return dropped(DropReason::multicast);
     case RouteType::kLocal:
-      return dropped(DropReason::martian_source);
+      return dropped(DropReason::spoofed_source);
     default:
       break;
   }

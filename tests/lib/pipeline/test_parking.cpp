@@ -20,12 +20,14 @@ TEST(Parking, AgreesWithAMapOfQueues) {
   auto random = seeded_random();
   constexpr uint32_t kLimit = 40;
   Parking parking(kLimit);
-  std::map<std::tuple<uint32_t, uint64_t, Ipv4>, std::deque<rte_mbuf*>> model;
+  std::map<std::tuple<uint32_t, uint64_t, IpAddress>, std::deque<rte_mbuf*>> model;
   size_t packets = 0;
   for (uint64_t step = 1; step < 200'000; ++step) {
     const auto ifindex = static_cast<uint32_t>(random() % 4);
     const uint64_t id = random() % 2;
-    const auto address = static_cast<Ipv4>(random() % 10);
+    const uint64_t host = random() % 10;
+    const IpAddress address =
+        host < 5 ? IpAddress(static_cast<Ipv4>(host)) : IpAddress(Ipv6{0xfe80'0000'0000'0000, host});
     const auto key = std::tuple(ifindex, id, address);
     Parking::Queue* queue = parking.find(ifindex, id, address);
     ASSERT_EQ(queue != nullptr, model.contains(key));

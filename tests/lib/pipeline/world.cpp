@@ -179,7 +179,66 @@ void World::erase_route(const char* prefix) {
   commit(*netns_);
 }
 
+void World::set6(Netns& netns, const Ipv6Prefix& prefix, const RouteValue6& value) {
+  MAYFLY_CHECK(netns.fib6.set(prefix, value).has_value(), "no memory for a route");
+  routes6_set_.push_back({&netns, prefix, value.oif});
+}
+
+void World::set_route6(const char* prefix, const RouteValue6& value, Netns* netns) {
+  Netns& in = netns != nullptr ? *netns : *netns_;
+  set6(in, parse_ip_prefix("test", prefix)->v6(), value);
+  commit(in);
+}
+
+void World::add_address(uint32_t ifindex, const char* prefix, uint8_t flags) {
+  const IpPrefix given = *parse_ip_prefix("test", prefix);
+  Interface& interface = table_->interface(ifindex);
+  Netns& netns = *interface.netns.own();
+  AddressList* const old = interface.addresses.own();
+  const uint32_t count = old == nullptr ? 0 : old->count;
+  auto* addresses = blocks_.allocate<AddressList>((count + 1) * sizeof(InterfaceAddress));
+  if (old != nullptr) std::copy(old->entries, old->entries + count, addresses->entries);
+  addresses->entries[count] = {given.address, given.length, flags};
+  addresses->count = count + 1;
+  interface.addresses.publish(addresses);
+  RetireList list;
+  if (old != nullptr) blocks_.retire(old->retired, list);
+  reclaim_.submit(list);
+  if (given.is_v4()) {
+    set(netns, {given.v4().network(), given.length}, {.oif = ifindex});
+    set(netns, {given.address.v4(), 32}, {.oif = ifindex, .type = RouteType::kLocal});
+  } else if (!is_link_local(given.address.v6())) {
+    set6(netns, {given.v6().network(), given.length}, {.oif = ifindex, .gateway = {}});
+    set6(netns, {given.address.v6(), 128}, {.oif = ifindex, .type = RouteType::kLocal, .gateway = {}});
+  }
+  commit(netns);
+}
+
+std::array<uint32_t, 2> World::add_veth(Netns* left, Netns* right) {
+  std::array<uint32_t, 2> ends{};
+  for (size_t end = 0; end < 2; ++end) {
+    const std::string name = fmt::format("veth{}", veths_);
+    Netns* const netns = end == 0 ? left : right;
+    InterfaceSpec spec = spec_of(name, netns != nullptr ? netns : netns_.get());
+    spec.mac = 0x020000000101 + veths_++;
+    ends[end] = create(spec, "dummy");
+  }
+  table_->interface(ends[0]).peer.store(ends[1]);
+  table_->interface(ends[1]).peer.store(ends[0]);
+  return ends;
+}
+
+void World::set_unnumbered(uint32_t ifindex, uint32_t lender) {
+  table_->interface(ifindex).unnumbered_id.store(interface(lender).id);
+  table_->interface(ifindex).unnumbered.store(lender);
+}
+
 void World::erase_routes(uint32_t oif) {
+  std::erase_if(routes6_set_, [&](const SetRoute6& route) {
+    if (oif != kNoInterface && route.oif != oif) return false;
+    MAYFLY_CHECK(route.netns->fib6.erase(route.prefix).has_value(), "no memory for a route");
+    return true;
+  });
   std::erase_if(routes_set_, [&](const SetRoute& route) {
     if (oif != kNoInterface && route.oif != oif) return false;
     MAYFLY_CHECK(route.netns->fib.erase(route.prefix).has_value(), "no memory for a route");
@@ -190,14 +249,21 @@ void World::erase_routes(uint32_t oif) {
 }
 
 void World::set_neighbour(uint32_t ifindex, Ipv4 address, Mac mac, NeighbourState state) {
+  enter_neighbour(ifindex, IpAddress(address), mac, state);
+}
+
+void World::set_neighbour(uint32_t ifindex, Ipv6 address, Mac mac, NeighbourState state) {
+  enter_neighbour(ifindex, IpAddress(address), mac, state);
+}
+
+void World::enter_neighbour(uint32_t ifindex, IpAddress address, Mac mac, NeighbourState state) {
   Interface& interface = table_->interface(ifindex);
   RetireList list;
   if (state == NeighbourState::kIncomplete) {
-    MAYFLY_CHECK(
-        neighbours_->resolve(interface.neighbours, ifindex, IpAddress(address), now_ns_, list).has_value(),
-        "the test's neighbour was refused");
+    MAYFLY_CHECK(neighbours_->resolve(interface.neighbours, ifindex, address, now_ns_, list).has_value(),
+                 "the test's neighbour was refused");
   } else {
-    const NeighbourInfo info{.address = IpAddress(address), .mac = mac, .state = state, .protocol = 4};
+    const NeighbourInfo info{.address = address, .mac = mac, .state = state, .protocol = 4};
     MAYFLY_CHECK(
         neighbours_->add(interface.neighbours, ifindex, info, NeighbourAdd::create_replace(), now_ns_, list)
             .has_value(),
@@ -208,9 +274,8 @@ void World::set_neighbour(uint32_t ifindex, Ipv4 address, Mac mac, NeighbourStat
 
 void World::remove_neighbour(uint32_t ifindex, Ipv4 address) {
   RetireList list;
-  MAYFLY_CHECK(
-      neighbours_->remove(table_->interface(ifindex).neighbours, IpAddress(address), list).has_value(),
-      "the test's neighbour is not there");
+  MAYFLY_CHECK(neighbours_->remove(table_->interface(ifindex).neighbours, IpAddress(address), list).has_value(),
+               "the test's neighbour is not there");
   reclaim_.submit(list);
 }
 
@@ -377,12 +442,16 @@ std::optional<WorkerMessage> World::heard() {
 }
 
 void World::tell(ControlMessage::Type type, uint32_t ifindex, Ipv4 address, Mac mac, Ipv4 source) {
+  tell(type, ifindex, IpAddress(address), mac, IpAddress(source));
+}
+
+void World::tell(ControlMessage::Type type, uint32_t ifindex, IpAddress address, Mac mac, IpAddress source) {
   ASSERT_TRUE(from_control_.push({.type = type,
                                   .ifindex = ifindex,
                                   .id = interface(ifindex).id,
                                   .mac = mac,
-                                  .address = IpAddress(address),
-                                  .source = IpAddress(source)}));
+                                  .address = address,
+                                  .source = source}));
 }
 
 uint64_t World::dropped_by(uint32_t ifindex, DropReason reason) {

@@ -39,10 +39,19 @@ class World {
   uint32_t add_dummy();
   // The interface's only address: local and connected route, as the control thread makes them.
   void set_address(uint32_t ifindex, const char* prefix);
+  // One more address, of either family, with a local and a connected route; a link-local one has neither.
+  void add_address(uint32_t ifindex, const char* prefix, uint8_t flags = 0);
   void set_route(const char* prefix, const RouteValue& value, Netns* netns = nullptr);
+  void set_route6(const char* prefix, const RouteValue6& value, Netns* netns = nullptr);
   void erase_route(const char* prefix);
   void set_neighbour(uint32_t ifindex, Ipv4 address, Mac mac,
                      NeighbourState state = NeighbourState::kPermanent);
+  void set_neighbour(uint32_t ifindex, Ipv6 address, Mac mac,
+                     NeighbourState state = NeighbourState::kPermanent);
+  // Two ends, up, with MACs 02:00:00:00:01:01 and so on.
+  std::array<uint32_t, 2> add_veth(Netns* left = nullptr, Netns* right = nullptr);
+  void set_unnumbered(uint32_t ifindex, uint32_t lender);
+  void set_flag(uint32_t ifindex, uint32_t setting, bool on = true) { table().set_flag(ifindex, setting, on); }
   void remove_neighbour(uint32_t ifindex, Ipv4 address);
   void set_up(uint32_t ifindex, bool up) { table().set_admin_up(ifindex, up); }
   // With the routes through it, as the control thread does, or without them, as workers may meet it for a
@@ -76,6 +85,8 @@ class World {
   std::optional<WorkerMessage> heard();
   void tell(ControlMessage::Type type, uint32_t ifindex, Ipv4 address, Mac mac = 0, Ipv4 source = 0);
 
+  void tell(ControlMessage::Type type, uint32_t ifindex, IpAddress address, Mac mac, IpAddress source);
+
   InterfaceTable& table() { return *table_; }
   const Interface& interface(uint32_t ifindex) { return table_->interface(ifindex); }
   Netns& netns() { return *netns_; }
@@ -91,6 +102,8 @@ class World {
  private:
   uint32_t create(InterfaceSpec spec, const char* kind);
   void set(Netns& netns, const Ipv4Prefix& prefix, const RouteValue& value);
+  void set6(Netns& netns, const Ipv6Prefix& prefix, const RouteValue6& value);
+  void enter_neighbour(uint32_t ifindex, IpAddress address, Mac mac, NeighbourState state);
   void commit(Netns& netns);
   void publish_queues(const QueueList& list);
   void erase_routes(uint32_t oif);  // kNoInterface: all of them
@@ -119,6 +132,13 @@ class World {
     uint32_t oif;
   };
   std::vector<SetRoute> routes_set_;
+  struct SetRoute6 {
+    Netns* netns;
+    Ipv6Prefix prefix;
+    uint32_t oif;
+  };
+  std::vector<SetRoute6> routes6_set_;
+  uint32_t veths_ = 0;
   uint64_t now_ns_ = 5 * kNsPerSecond;
   bool interface_lost_ = false;
   bool running_ = false;
