@@ -45,6 +45,7 @@ void ControlLoop::round(int wait_ms) {
     if (port_event_) port_event_(event);
   });
   dataplane_.commit(dataplane_.default_netns, retired);
+  dataplane_.ports.sync_filters();
   run_neighbour_timers();
   run_timers();
   busy_ |= trim();

@@ -33,7 +33,7 @@ class ControlLoop {
   static constexpr uint64_t kCollectNs = 500 * kNsPerUs;
   static constexpr uint32_t kMessagesPerRound = 1024;  // of one worker
   static constexpr uint32_t kTimersPerRound = 1024;
-  static constexpr uint64_t kPortRefreshNs = 500 * kNsPerMs;
+  static constexpr uint64_t kPortRefreshNs = 200 * kNsPerMs;
 
   void handle_worker_messages();
   void neighbour_wanted(const WorkerMessage& message, RetireList& retired);

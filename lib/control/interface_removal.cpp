@@ -72,13 +72,14 @@ uint32_t InterfaceRemoval::pop() noexcept {
   return ifindex;
 }
 
-Status InterfaceRemoval::add(uint32_t ifindex) {
+Status InterfaceRemoval::add(uint32_t ifindex, bool port_too) {
   InterfaceTable& table = dataplane_.interfaces;
   const char* name = table.record(ifindex).name;
   if (table.state(ifindex) == InterfaceState::marked)
     return fail(EBUSY, "interface '{}' is being deleted already", name);
-  if (table.interface(ifindex).kind == kPortKind)
-    return fail(EOPNOTSUPP, "interface '{}': a port's interface goes with its device", name);
+  if (table.interface(ifindex).kind == kPortKind && !port_too)
+    return fail(EOPNOTSUPP, "interface '{}': a port's interface goes with its device: mayfly port del {}", name,
+                name);
   take(ifindex);
   return {};
 }

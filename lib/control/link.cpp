@@ -7,6 +7,7 @@
 #include "control/interface_removal.hpp"
 #include "control/link_dump.hpp"
 #include "control/link_request.hpp"
+#include "control/port_device.hpp"
 #include "control/protocol.hpp"
 
 namespace mayfly {
@@ -48,7 +49,8 @@ Status set_up(Connection& connection, uint32_t ifindex, bool up) {
 
 // Everything is validated before anything changes: one message changes all it names or nothing.
 Status check_changes(const InterfaceTable& table, const Netns& netns, uint32_t ifindex,
-                     const RequestAttributes& attributes, const std::optional<std::string_view>& name) {
+                     const ifinfomsg& fixed, const RequestAttributes& attributes,
+                     const std::optional<std::string_view>& name, bool device_decides) {
   if (table.state(ifindex) == InterfaceState::marked)
     return fail(EBUSY, "interface '{}' is being deleted", table.record(ifindex).name);
   for (const uint16_t fixed_at_creation :
@@ -62,8 +64,11 @@ Status check_changes(const InterfaceTable& table, const Netns& netns, uint32_t i
     if (const uint32_t owner = table.find(&netns, *name); owner != kNoInterface && owner != ifindex)
       return fail(EEXIST, "name '{}': an interface of this name exists", *name);
   }
-  if (const auto mtu = attributes.u32(IFLA_MTU)) {
-    const uint32_t limit = table.record(ifindex).mtu_limit;
+  if ((fixed.ifi_change & IFF_PROMISC) != 0 && table.interface(ifindex).kind != kPortKind)
+    return fail(EOPNOTSUPP, "promisc: '{}' is no port: what its frames need is set on the port",
+                table.record(ifindex).name);
+  if (const auto mtu = attributes.u32(IFLA_MTU); mtu && !device_decides) {
+    const uint32_t limit = table.most_mtu(ifindex);
     if (*mtu < kLeastMtu || *mtu > limit)
       return fail_attribute(IFLA_MTU, EINVAL, "mtu {}: accepted {}..{}", *mtu, kLeastMtu, limit);
   }
@@ -76,34 +81,51 @@ Status check_changes(const InterfaceTable& table, const Netns& netns, uint32_t i
   return {};
 }
 
-HandlerResult change_link(Connection& connection, const ifinfomsg& fixed, const RequestAttributes& attributes,
-                          uint32_t ifindex) {
+Status apply_changes(Connection& connection, const ifinfomsg& fixed, const RequestAttributes& attributes,
+                     uint32_t ifindex, const std::optional<std::string_view>& new_name, bool device_done) {
   InterfaceTable& table = connection.dataplane().interfaces;
-  // A name beside an ifindex is the new name, as with the kernel.
-  const auto new_name = fixed.ifi_index > 0 ? attributes.string(IFLA_IFNAME) : std::nullopt;
-  if (auto valid = check_changes(table, connection.netns(), ifindex, attributes, new_name); !valid)
-    return std::unexpected(valid.error());
   // What may fail for want of memory, or because a bulk request holds the name, comes before what cannot; a
   // rename is undone when going up fails after it.
   const std::string old_name = table.record(ifindex).name;
   if (new_name)
-    if (auto renamed = table.rename(ifindex, *new_name); !renamed) return std::unexpected(renamed.error());
+    if (auto renamed = table.rename(ifindex, *new_name); !renamed) return renamed;
   if ((fixed.ifi_change & IFF_UP) != 0)
     if (auto set = set_up(connection, ifindex, (fixed.ifi_flags & IFF_UP) != 0); !set) {
       if (new_name) [[maybe_unused]]
         auto undone = table.rename(ifindex, old_name);
-      return std::unexpected(set.error());
+      return set;
     }
-  if (const auto mtu = attributes.u32(IFLA_MTU))
-    if (auto set = table.set_mtu(ifindex, *mtu); !set) return std::unexpected(set.error());
-  if (attributes.has(IFLA_ADDRESS))
+  if (const auto mtu = attributes.u32(IFLA_MTU); mtu && !device_done)
+    if (auto set = table.set_mtu(ifindex, *mtu); !set) return set;
+  if (attributes.has(IFLA_ADDRESS) && !device_done)
     if (auto set = table.set_mac(
             ifindex, load_mac(reinterpret_cast<const uint8_t*>(attributes.binary(IFLA_ADDRESS).data())));
         !set)
-      return std::unexpected(set.error());
+      return set;
   if (const auto group = attributes.u32(IFLA_GROUP)) table.set_group(ifindex, *group);
   if (const auto alias = attributes.string(IFLA_IFALIAS))
-    if (auto set = table.set_alias(ifindex, *alias); !set) return std::unexpected(set.error());
+    if (auto set = table.set_alias(ifindex, *alias); !set) return set;
+  return {};
+}
+
+HandlerResult change_link(Connection& connection, const nlmsghdr& request, const ifinfomsg& fixed,
+                          const RequestAttributes& attributes, uint32_t ifindex) {
+  Dataplane& dataplane = connection.dataplane();
+  // A name beside an ifindex is the new name, as with the kernel.
+  const auto new_name = fixed.ifi_index > 0 ? attributes.string(IFLA_IFNAME) : std::nullopt;
+  const bool device = wants_device(dataplane, ifindex, fixed, attributes);
+  if (auto valid = check_changes(dataplane.interfaces, connection.netns(), ifindex, fixed, attributes, new_name,
+                                 device);
+      !valid)
+    return std::unexpected(valid.error());
+  // The attributes stand in the datagram, which stays until the operation is done.
+  if (device)
+    return change_device(connection, request, ifindex, fixed, attributes,
+                         [&connection, fixed, attributes, ifindex, new_name] {
+                           return apply_changes(connection, fixed, attributes, ifindex, new_name, true);
+                         });
+  if (auto applied = apply_changes(connection, fixed, attributes, ifindex, new_name, false); !applied)
+    return std::unexpected(applied.error());
   return Handled::acknowledge;
 }
 
@@ -118,7 +140,7 @@ HandlerResult new_link(Connection& connection, const Request& request, const ifi
       return fail(EEXIST, "ifindex {}: in use by '{}'", *existing, table.record(*existing).name);
     if (request.has_flags(NLM_F_EXCL))
       return fail(EEXIST, "name '{}': an interface of this name exists", table.record(*existing).name);
-    return change_link(connection, fixed, attributes, *existing);
+    return change_link(connection, request.header, fixed, attributes, *existing);
   }
   if (!request.has_flags(NLM_F_CREATE)) return std::unexpected(existing.error());
   return create_link(connection, fixed, attributes);

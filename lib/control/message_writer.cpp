@@ -55,7 +55,7 @@ void MessageWriter::end() {
 }
 
 void MessageWriter::acknowledge(const nlmsghdr& request, const Error* error) {
-  if (error != nullptr) ++refusals_;
+  if (error != nullptr && error->code != 0) ++refusals_;
   const bool tell = error != nullptr && !error->text.empty();
   begin(NLMSG_ERROR, static_cast<uint16_t>(NLM_F_CAPPED | (tell ? NLM_F_ACK_TLVS : 0)), request.nlmsg_seq);
   auto* answer = header<nlmsgerr>();

@@ -45,7 +45,8 @@ class MessageWriter {
   size_t room() const noexcept { return kMostMessage - current_->nlmsg_len; }
   void end();
 
-  // NLMSG_ERROR in answer to a request: code 0 acknowledges, otherwise the extended acknowledgement says why.
+  // NLMSG_ERROR in answer to a request: nullptr acknowledges, an error of code 0 does so with a warning, any
+  // other refuses; the extended acknowledgement has the text.
   void acknowledge(const nlmsghdr& request, const Error* error);
   // Errors acknowledged so far.
   uint64_t refusals() const noexcept { return refusals_; }

@@ -91,6 +91,9 @@ enum Command : uint8_t {
   kCmdStats,
   kCmdDrops,  // dump: one message a reason
   kCmdStatus,
+  kCmdPortAdd,     // kPortName, kPortDevargs, options; acknowledged when the device runs
+  kCmdPortDel,     // kPortName; with its interface and what is stacked on it; acknowledged when it is closed
+  kCmdPortXstats,  // kPortName -> kPortXstat
 };
 
 enum BulkAttribute : uint16_t {
@@ -154,7 +157,33 @@ enum PortAttribute : uint16_t {
   kPortIerrors,      // u64
   kPortRxNombuf,     // u64: no mbuf was free
   kPortOerrors,      // u64
-  kPortState,        // string: "running", "starting", "stopping", "failed"
+  kPortState,        // string: "running", "starting", "stopping", "failed", "gone"
+  kPortReason,       // string: why it failed or is gone
+  kPortFullDuplex,   // u8
+  kPortLeastMtu,     // u32
+  kPortMostMtu,      // u32
+  kPortMtuByTags,    // binary: u32[3], the longest IP packet with 0, 1 and 2 tags
+  kPortMostRxQueues,   // u32
+  kPortMostTxQueues,   // u32
+  kPortKernelInterface,  // string: what the device sits on in the kernel; absent: nothing
+  kPortRxOffloads,       // string: in use, by DPDK's names, with blanks between
+  kPortTxOffloads,       // string
+  kPortRssTypes,         // string: in use, with blanks between; empty: no RSS
+  kPortRssOffered,       // string: what the device could do
+  kPortPromiscuousWanted,  // u8
+  kPortPromiscuousReason,  // string: why it is promiscuous although that is not wanted
+  kPortMacFilters,         // u32: addresses beside its own that the device lets pass
+  kPortMostMacFilters,     // u32
+  kPortRxPackets,          // u64: the device's own counters
+  kPortRxBytes,            // u64
+  kPortTxPackets,          // u64
+  kPortTxBytes,            // u64
+  kPortNote,               // nested, repeated: kPortText
+  kPortWarning,            // nested, repeated: kPortText
+  kPortText,               // string
+  kPortXstat,              // nested, repeated: kPortXstatName, kPortXstatValue
+  kPortXstatName,          // string: the driver's
+  kPortXstatValue,         // u64
 };
 
 enum ReclaimAttribute : uint16_t {

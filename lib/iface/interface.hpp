@@ -36,6 +36,13 @@ struct alignas(128) Interface {
   // Line 0: all that most packets need.
   static constexpr uint32_t kLive = 1;  // exists for workers; a slot without it is nobody's
   static constexpr uint32_t kUp = 2;    // admin up, and so is a VLAN it is stacked on
+  // Of a port's own interface only. What is stacked on it looks there when it sends, so that a link going down
+  // is one store.
+  static constexpr uint32_t kNoCarrier = 4;
+  // Likewise: how many bytes shorter than the port's MTU an IP packet must be, four bits for each of no, one and
+  // two tags.
+  static constexpr uint32_t kTagLossShift = 8;
+  static constexpr uint32_t kTagLossMask = 0xf;
 
   std::atomic<uint32_t> flags;
   uint32_t ifindex;
@@ -55,6 +62,10 @@ struct alignas(128) Interface {
 
   bool live_and_up() const noexcept {
     return (flags.load(std::memory_order_acquire) & (kLive | kUp)) == (kLive | kUp);
+  }
+  // Of a port's interface, from its flags: bytes that an IP packet behind so many bytes of tags has less.
+  static uint32_t tag_loss(uint32_t flags, uint32_t tag_bytes) noexcept {
+    return flags >> (kTagLossShift + tag_bytes) & kTagLossMask;
   }
   bool live() const noexcept { return (flags.load(std::memory_order_acquire) & kLive) != 0; }
   uint16_t outer_tag() const noexcept { return static_cast<uint16_t>((tags[2] & 0x0f) << 8 | tags[3]); }
@@ -89,7 +100,8 @@ struct InterfaceRecord {
   uint32_t mtu_limit;  // largest MTU its kind allows
   uint32_t marked_by;  // the bulk delete that marked it
   bool admin_up;
-  uint8_t reserved[23];
+  bool own_mac;  // it is not the port's, and counted in PortDemux::own_macs
+  uint8_t reserved[22];
 };
 static_assert(sizeof(InterfaceRecord) == 128);
 

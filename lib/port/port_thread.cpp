@@ -103,7 +103,11 @@ PortReply PortThread::serve(const PortRequest& request) {
   } else if (request.type == PortRequest::Type::set_mac) {
     reply.result = device->set_mac(request.mac);
   } else if (request.type == PortRequest::Type::set_promiscuous) {
-    reply.result = device->set_promiscuous(request.promiscuous);
+    reply.result = device->set_promiscuous(request.promiscuous, request.filter);
+  } else if (request.type == PortRequest::Type::set_filter) {
+    device->set_filter(request.filter);
+  } else if (request.type == PortRequest::Type::xstats) {
+    reply.xstats = device->read_xstats();
   } else {
     device->refresh();
   }

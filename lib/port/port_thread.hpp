@@ -28,7 +28,7 @@ namespace mayfly {
 class Device;
 
 struct PortRequest {
-  enum class Type : uint8_t { add, remove, refresh, set_mtu, set_mac, set_promiscuous };
+  enum class Type : uint8_t { add, remove, refresh, set_mtu, set_mac, set_promiscuous, set_filter, xstats };
   Type type = Type::refresh;
   uint32_t slot = 0;
   uint64_t cookie = 0;       // returned in the reply
@@ -36,6 +36,7 @@ struct PortRequest {
   uint32_t mtu = 0;          // set_mtu
   Mac mac = 0;               // set_mac
   bool promiscuous = false;  // set_promiscuous
+  MacFilterRequest filter;   // set_promiscuous, set_filter
 };
 
 struct PortReply {
@@ -46,6 +47,7 @@ struct PortReply {
   // As the device is now; of a failed add or after a remove: nothing.
   PortInfo info;
   PortCounters counters;
+  ExtendedCounters xstats;  // xstats
 };
 
 class PortThread {

@@ -10,7 +10,7 @@ constexpr std::array<DropReasonDescription, kDropReasons> kDescriptions = {{
     {"truncated", "classify", "frames shorter than their headers say: look at the sender or the cable"},
     {"port_down", "classify", "the port's interface is down: mayfly link set PORT up"},
     {"unknown_tag", "classify", "no interface owns these tags: mayfly link which PORT OUTER[.INNER]"},
-    {"interface_down", "classify", "the interface is down: mayfly link set NAME up"},
+    {"interface_down", "classify", "the interface, or the link of its port, is down: mayfly link show NAME"},
     {"other_host", "classify",
      "the destination MAC is not the interface's: flooding, or a wrong neighbour entry"},
     {"unknown_protocol", "classify", "neither IPv4 nor ARP"},
