@@ -11,7 +11,8 @@
 namespace mayfly::cli {
 namespace {
 
-constexpr std::string_view kHelp = R"(Usage: mayfly port show [NAME]           (-s: with the device's own packet counters; -br: a line each)
+constexpr std::string_view kHelp =
+    R"(Usage: mayfly port show [NAME]           (-s: with the device's own packet counters; -br: a line each)
        mayfly port show NAME xstats
        mayfly port add NAME DEVARGS [rx_queues N] [rx_descriptors N] [tx_descriptors N] [mtu N]
                        [promiscuous on|off]
@@ -85,7 +86,8 @@ Status parse_delete(Words& words, const Options&, Plan& plan) {
 }
 
 constexpr std::array kCommands = {CommandEntry{"show", parse_show}, CommandEntry{"add", parse_add},
-                                  CommandEntry{"delete", parse_delete}, CommandEntry{"list", parse_show, true}};
+                                  CommandEntry{"delete", parse_delete},
+                                  CommandEntry{"list", parse_show, true}};
 
 }  // namespace
 

@@ -159,8 +159,8 @@ void print_device(Output& out, const Attributes& port, bool statistics) {
                 : fmt::format(", on the kernel's {}", port.string(protocol::kPortKernelInterface)));
   out.print("    link    {}, address {}\n", link_text(port), mac_text(port));
   out.print("    mtu     {} (accepted {}..{}); largest IP packet with 0 / 1 / 2 tags: {} / {} / {}\n",
-            number(protocol::kPortMtu), number(protocol::kPortLeastMtu), number(protocol::kPortMostMtu), mtu[0],
-            mtu[1], mtu[2]);
+            number(protocol::kPortMtu), number(protocol::kPortLeastMtu), number(protocol::kPortMostMtu),
+            mtu[0], mtu[1], mtu[2]);
   out.print("    queues  rx {} of {}, tx {} of {}; rx queue -> worker: {}\n", number(protocol::kPortRxQueues),
             number(protocol::kPortRxDescriptors), number(protocol::kPortTxQueues),
             number(protocol::kPortTxDescriptors), queues_text(port));
@@ -170,8 +170,9 @@ void print_device(Output& out, const Attributes& port, bool statistics) {
   out.print("    rss     in use: {}; offered: {}\n", or_none(port.string(protocol::kPortRssTypes)),
             or_none(port.string(protocol::kPortRssOffered)));
   if (statistics)
-    out.print("    device  rx {} packets {} bytes, tx {} packets {} bytes\n", number(protocol::kPortRxPackets),
-              number(protocol::kPortRxBytes), number(protocol::kPortTxPackets), number(protocol::kPortTxBytes));
+    out.print("    device  rx {} packets {} bytes, tx {} packets {} bytes\n",
+              number(protocol::kPortRxPackets), number(protocol::kPortRxBytes),
+              number(protocol::kPortTxPackets), number(protocol::kPortTxBytes));
   out.print("    losses  imissed {}, rx_nombuf {}, ierrors {}, oerrors {}\n", number(protocol::kPortImissed),
             number(protocol::kPortRxNombuf), number(protocol::kPortIerrors), number(protocol::kPortOerrors));
 }
@@ -191,8 +192,9 @@ void print_port(Session& session, const Attributes& port) {
 void print_brief(Output& out, const Attributes& port) {
   out.print("{:<15} {:<8} {:<4} {:<12} {:<18} mtu {:<5} rx {} tx {} {}\n", port.string(protocol::kPortName),
             port.string(protocol::kPortState), is_set(port, protocol::kPortLinkUp) ? "up" : "down",
-            port.number_or(protocol::kPortSpeed, 0) == 0 ? "-"
-                                                         : speed_text(port.number_or(protocol::kPortSpeed, 0)),
+            port.number_or(protocol::kPortSpeed, 0) == 0
+                ? "-"
+                : speed_text(port.number_or(protocol::kPortSpeed, 0)),
             mac_text(port), port.number_or(protocol::kPortMtu, 0), port.number_or(protocol::kPortRxQueues, 0),
             port.number_or(protocol::kPortTxQueues, 0), port.string(protocol::kPortDriver));
 }

@@ -78,8 +78,8 @@ Status InterfaceRemoval::add(uint32_t ifindex, bool port_too) {
   if (table.state(ifindex) == InterfaceState::marked)
     return fail(EBUSY, "interface '{}' is being deleted already", name);
   if (table.interface(ifindex).kind == kPortKind && !port_too)
-    return fail(EOPNOTSUPP, "interface '{}': a port's interface goes with its device: mayfly port del {}", name,
-                name);
+    return fail(EOPNOTSUPP, "interface '{}': a port's interface goes with its device: mayfly port del {}",
+                name, name);
   take(ifindex);
   return {};
 }
@@ -122,6 +122,10 @@ bool InterfaceRemoval::release(const Deadline& deadline) noexcept {
 bool InterfaceRemoval::commit(RetireList& retired, const Deadline& deadline) noexcept {
   for (uint64_t steps = 1; marked_ != 0; ++steps) {
     const uint32_t ifindex = pop();
+    // What stands on another victim goes with it, and is not told of.
+    if (const uint32_t parent = dataplane_.interfaces.record(ifindex).parent;
+        parent == kNoInterface || !dataplane_.interfaces.marked_by(parent, number_))
+      dataplane_.link_events.going(dataplane_, ifindex);
     dataplane_.addressing.detach(ifindex, retired);
     dataplane_.interfaces.retire(ifindex, retired);
     ++committed_;

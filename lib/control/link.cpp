@@ -28,6 +28,7 @@ HandlerResult create_link(Connection& connection, const ifinfomsg& fixed,
   auto ifindex = dataplane.interfaces.claim(*spec);
   if (!ifindex) return std::unexpected(ifindex.error());
   dataplane.interfaces.commit(*ifindex);
+  dataplane.link_events.appeared(dataplane, *ifindex);
   return Handled::acknowledge;
 }
 
@@ -105,6 +106,7 @@ Status apply_changes(Connection& connection, const ifinfomsg& fixed, const Reque
   if (const auto group = attributes.u32(IFLA_GROUP)) table.set_group(ifindex, *group);
   if (const auto alias = attributes.string(IFLA_IFALIAS))
     if (auto set = table.set_alias(ifindex, *alias); !set) return set;
+  connection.dataplane().link_events.changed(connection.dataplane(), ifindex);
   return {};
 }
 
@@ -114,8 +116,8 @@ HandlerResult change_link(Connection& connection, const nlmsghdr& request, const
   // A name beside an ifindex is the new name, as with the kernel.
   const auto new_name = fixed.ifi_index > 0 ? attributes.string(IFLA_IFNAME) : std::nullopt;
   const bool device = wants_device(dataplane, ifindex, fixed, attributes);
-  if (auto valid = check_changes(dataplane.interfaces, connection.netns(), ifindex, fixed, attributes, new_name,
-                                 device);
+  if (auto valid = check_changes(dataplane.interfaces, connection.netns(), ifindex, fixed, attributes,
+                                 new_name, device);
       !valid)
     return std::unexpected(valid.error());
   // The attributes stand in the datagram, which stays until the operation is done.

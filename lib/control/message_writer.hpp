@@ -48,6 +48,8 @@ class MessageWriter {
   // NLMSG_ERROR in answer to a request: nullptr acknowledges, an error of code 0 does so with a warning, any
   // other refuses; the extended acknowledgement has the text.
   void acknowledge(const nlmsghdr& request, const Error* error);
+  // An error that answers no request.
+  void tell_error(const Error& error);
   // Errors acknowledged so far.
   uint64_t refusals() const noexcept { return refusals_; }
   void done(uint32_t sequence, bool interrupted);
@@ -61,6 +63,8 @@ class MessageWriter {
   bool over_high_water() const noexcept { return queued_bytes() > kHighWater; }
 
  private:
+  void write_error(const nlmsghdr& request, const Error* error);
+
   std::vector<std::byte> scratch_;
   nlmsghdr* current_ = nullptr;
   std::vector<std::byte> filling_;

@@ -43,6 +43,7 @@ enum HelloAttribute : uint16_t {
   kHelloBootId,       // string, answer: new with every start of the daemon
   kHelloDaemon,       // string, answer: "mayflyd 0.1.0"
   kHelloPid,          // u32, answer
+  kHelloGroups,       // u32, request, family route: RTMGRP_LINK: events of interfaces, with sequence number 0
 };
 
 // Attributes that Mayfly adds to rtnetlink messages. The same numbers in LINK, ADDR, ROUTE and NEIGH
@@ -57,6 +58,7 @@ enum VendorAttribute : uint16_t {
   kAttrDrops,                 // nested, answer: one kAttrDrop per reason
   kAttrDrop,                  // nested: kReasonName, kReasonTotal of ReasonAttribute
   kAttrChildren,              // u32, answer: interfaces whose parent this is
+  kAttrMerged,                // u64, event: so many interfaces, each not told of
 };
 // Attribute inside IFLA_INFO_DATA of kind vlan, next to the kernel's IFLA_VLAN_ID (u16) and
 // IFLA_VLAN_PROTOCOL (u16, network order): the inner tag of a QinQ interface whose parent is the port.
@@ -152,24 +154,24 @@ enum PortAttribute : uint16_t {
   kPortQueue,          // nested, repeated: kPortQueueIndex u32, kPortQueueWorker u32
   kPortQueueIndex,
   kPortQueueWorker,
-  kPortPromiscuous,  // u8
-  kPortImissed,      // u64: the device had no descriptor
-  kPortIerrors,      // u64
-  kPortRxNombuf,     // u64: no mbuf was free
-  kPortOerrors,      // u64
-  kPortState,        // string: "running", "starting", "stopping", "failed", "gone"
-  kPortReason,       // string: why it failed or is gone
-  kPortFullDuplex,   // u8
-  kPortLeastMtu,     // u32
-  kPortMostMtu,      // u32
-  kPortMtuByTags,    // binary: u32[3], the longest IP packet with 0, 1 and 2 tags
-  kPortMostRxQueues,   // u32
-  kPortMostTxQueues,   // u32
-  kPortKernelInterface,  // string: what the device sits on in the kernel; absent: nothing
-  kPortRxOffloads,       // string: in use, by DPDK's names, with blanks between
-  kPortTxOffloads,       // string
-  kPortRssTypes,         // string: in use, with blanks between; empty: no RSS
-  kPortRssOffered,       // string: what the device could do
+  kPortPromiscuous,        // u8
+  kPortImissed,            // u64: the device had no descriptor
+  kPortIerrors,            // u64
+  kPortRxNombuf,           // u64: no mbuf was free
+  kPortOerrors,            // u64
+  kPortState,              // string: "running", "starting", "stopping", "failed", "gone"
+  kPortReason,             // string: why it failed or is gone
+  kPortFullDuplex,         // u8
+  kPortLeastMtu,           // u32
+  kPortMostMtu,            // u32
+  kPortMtuByTags,          // binary: u32[3], the longest IP packet with 0, 1 and 2 tags
+  kPortMostRxQueues,       // u32
+  kPortMostTxQueues,       // u32
+  kPortKernelInterface,    // string: what the device sits on in the kernel; absent: nothing
+  kPortRxOffloads,         // string: in use, by DPDK's names, with blanks between
+  kPortTxOffloads,         // string
+  kPortRssTypes,           // string: in use, with blanks between; empty: no RSS
+  kPortRssOffered,         // string: what the device could do
   kPortPromiscuousWanted,  // u8
   kPortPromiscuousReason,  // string: why it is promiscuous although that is not wanted
   kPortMacFilters,         // u32: addresses beside its own that the device lets pass
@@ -260,7 +262,8 @@ enum StatusAttribute : uint16_t {
   kStatusClients,          // u32
   kStatusSliceMax,         // u64 ns: the longest time one slice held the control thread
   kStatusSocket,           // string
-  kStatusBlocks,  // u64: RCU blocks in use (FIB nodes, neighbour tables, address lists, demux chunks)
+  kStatusBlocks,     // u64: RCU blocks in use (FIB nodes, neighbour tables, address lists, demux chunks)
+  kStatusImbalance,  // string: which worker has much more than the others; absent: none has
 };
 
 }  // namespace mayfly::protocol

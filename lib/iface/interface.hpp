@@ -36,11 +36,11 @@ struct alignas(128) Interface {
   // Line 0: all that most packets need.
   static constexpr uint32_t kLive = 1;  // exists for workers; a slot without it is nobody's
   static constexpr uint32_t kUp = 2;    // admin up, and so is a VLAN it is stacked on
-  // Of a port's own interface only. What is stacked on it looks there when it sends, so that a link going down
-  // is one store.
+  // Of a port's own interface only. What is stacked on it looks there when it sends, so that a link going
+  // down is one store.
   static constexpr uint32_t kNoCarrier = 4;
-  // Likewise: how many bytes shorter than the port's MTU an IP packet must be, four bits for each of no, one and
-  // two tags.
+  // Likewise: how many bytes shorter than the port's MTU an IP packet must be, four bits for each of no, one
+  // and two tags.
   static constexpr uint32_t kTagLossShift = 8;
   static constexpr uint32_t kTagLossMask = 0xf;
 

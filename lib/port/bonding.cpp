@@ -15,9 +15,6 @@
 namespace mayfly {
 namespace {
 
-// Drivers on kernel interfaces announce no change of their link: the bond has to look.
-constexpr const char* kLinkPollMs = "100";
-
 bool is_enclosed(const std::string& text) {
   return text.size() > 2 && text.front() == '(' && text.back() == ')';
 }
@@ -38,7 +35,6 @@ Status BondMembers::open(Devargs& bond, const PortSettings& settings, uint32_t b
   if (members == 0)
     return fail(EINVAL, "devargs '{}': which members? {},mode=1,slave=(DEVARGS),slave=(DEVARGS)", bond.text(),
                 bond.device);
-  if (bond.find("lsc_poll_period_ms") == nullptr) bond.add("lsc_poll_period_ms", kLinkPollMs);
   return {};
 }
 
@@ -56,7 +52,8 @@ Status BondMembers::open_one(Devargs& member, const PortSettings& settings, uint
   }
   if (member.is_of("net_af_packet")) {
     if (iface.empty())
-      return fail(EINVAL, "devargs '{}': which kernel interface? {},iface=NAME", member.text(), member.device);
+      return fail(EINVAL, "devargs '{}': which kernel interface? {},iface=NAME", member.text(),
+                  member.device);
     if (auto permitted = check_packet_socket_permission(); !permitted) return permitted;
     if (auto ring = complete_packet_ring(member, settings, buffer_bytes, notes); !ring)
       return std::unexpected(ring.error());

@@ -27,8 +27,8 @@ class BondMembers {
   BondMembers(const BondMembers&) = delete;
   BondMembers& operator=(const BondMembers&) = delete;
 
-  // Opens what stands in parentheses, puts the names of the devices in its place, and adds what the bond needs
-  // to notice a lost link. buffer_bytes: what an mbuf holds beside its headroom.
+  // Opens what stands in parentheses and puts the names of the devices in its place. buffer_bytes: what an
+  // mbuf holds beside its headroom.
   Status open(Devargs& bond, const PortSettings& settings, uint32_t buffer_bytes,
               std::vector<std::string>& notes);
   // The kernel interfaces below, where there are such.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "port/device.hpp"
 
+#include <net/if.h>
 #include <rte_dev.h>
 #include <rte_devargs.h>
 #include <rte_ethdev.h>
-#include <net/if.h>
 #include <rte_mbuf.h>
 
 #include <algorithm>
@@ -20,7 +20,10 @@ namespace mayfly {
 namespace {
 
 constexpr uint32_t kFcsBytes = 4;
+// Of a queue of net_af_xdp: its fill ring, and what it was sending.
+constexpr uint64_t kXdpBuffersKept = 2 * 2'048;
 constexpr uint32_t kPageBytes = 4'096;
+constexpr uint32_t kMemifBufferBytes = 2'048;  // the driver's default
 
 // On DPDK's interrupt thread: only a mark, which refresh() finds.
 int mark_removed(uint16_t, rte_eth_event_type, void* removed, void*) {
@@ -123,7 +126,8 @@ Status Device::prepare_kernel_interface() {
 Status Device::prepare_xdp_socket() {
   const uint32_t element = pool_.header_size + pool_.elt_size + pool_.trailer_size;
   if (element > kPageBytes)
-    return fail(EINVAL, "devargs '{}': its mbufs are {} B with their headers, accepted at most {}: set "
+    return fail(EINVAL,
+                "devargs '{}': its mbufs are {} B with their headers, accepted at most {}: set "
                 "mbufs.size: {} or less",
                 settings_.devargs, element, kPageBytes,
                 room_.buffer_bytes + RTE_PKTMBUF_HEADROOM - (element - kPageBytes));
@@ -173,8 +177,13 @@ Status Device::check_queues(const rte_eth_dev_info& offered) const {
 }
 
 Status Device::plan(const rte_eth_dev_info& offered) {
-  // net_af_packet tells its driver's limit of 1,500, which neither the kernel's rings nor its interface have.
-  if (!is_packet_socket()) {
+  // net_af_packet and net_memif tell of a limit of 1,500, which neither the kernel's rings nor memif's
+  // buffers have.
+  if (is_memif()) {
+    const auto bytes = devargs_.number("bsize");
+    if (!bytes) return std::unexpected(bytes.error());
+    room_.ring_frame = bytes->value_or(kMemifBufferBytes);
+  } else if (!is_packet_socket()) {
     const uint32_t overhead = overhead_bytes(offered);
     room_.header_bytes = overhead - kFcsBytes;
     room_.least_mtu = std::max<uint32_t>(offered.min_mtu, room_.least_mtu);
@@ -189,7 +198,7 @@ Status Device::plan(const rte_eth_dev_info& offered) {
 
 Status Device::configure(const rte_eth_dev_info& offered, const EalErrorScope& words) {
   rte_eth_conf wanted{};
-  if (!is_packet_socket()) wanted.rxmode.mtu = limits_.device_mtu;
+  if (!is_packet_socket() && !is_memif()) wanted.rxmode.mtu = limits_.device_mtu;
   if (limits_.needs_scatter) wanted.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_SCATTER;
   // Never MBUF_FAST_FREE: mbufs of a port leave through any other, and may be shared.
   wanted.txmode.offloads = offered.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
@@ -207,8 +216,7 @@ Status Device::configure(const rte_eth_dev_info& offered, const EalErrorScope& w
   }
   info_.rss_types = rss_names(rss_types);
   info_.rss_offered = rss_names(offered.flow_type_rss_offloads);
-  if (error != 0)
-    return device_error(devargs_, "can not be configured", error, words.reason());
+  if (error != 0) return device_error(devargs_, "can not be configured", error, words.reason());
   info_.rx_offloads = offload_names(wanted.rxmode.offloads, rte_eth_dev_rx_offload_name);
   info_.tx_offloads = offload_names(wanted.txmode.offloads, rte_eth_dev_tx_offload_name);
   room_.scatter = limits_.needs_scatter;
@@ -244,7 +252,7 @@ Status Device::set_up_queues(const rte_eth_dev_info& offered, const EalErrorScop
 Status Device::start(const rte_eth_dev_info& offered, const EalErrorScope& words) {
   // Physical devices take it from the configuration; on a kernel interface it would change the interface
   // itself.
-  if (!is_pci(devargs_) && !on_kernel_interface()) {
+  if (!is_pci(devargs_) && !keeps_driver_mtu()) {
     const int error = rte_eth_dev_set_mtu(info_.port, static_cast<uint16_t>(limits_.device_mtu));
     if (error != 0 && error != -ENOTSUP)
       return device_error(devargs_, fmt::format("refuses an MTU of {}", limits_.device_mtu), error,
@@ -259,8 +267,9 @@ Status Device::start(const rte_eth_dev_info& offered, const EalErrorScope& words
   return {};
 }
 
-// net_tap is a wire to the kernel, whose end of it has the address that the driver gives both: ours differs in
-// its last bit. Any other device without an address gets one of its own: it is the source of what its interface sends.
+// net_tap is a wire to the kernel, whose end of it has the address that the driver gives both: ours differs
+// in its last bit. Any other device without an address gets one of its own: it is the source of what its
+// interface sends.
 void Device::settle_mac() {
   rte_ether_addr address{};
   rte_eth_macaddr_get(info_.port, &address);
@@ -280,8 +289,8 @@ void Device::settle_mac() {
 void Device::settle_promiscuous() {
   rte_eth_allmulticast_enable(info_.port);
   if (auto applied = apply_promiscuous(); !applied && applied.error().code != EOPNOTSUPP)
-    info_.warnings.push_back(fmt::format("{}: frames to other MAC addresses may not arrive",
-                                         applied.error().text));
+    info_.warnings.push_back(
+        fmt::format("{}: frames to other MAC addresses may not arrive", applied.error().text));
 }
 
 Status Device::apply_promiscuous() {
@@ -298,8 +307,8 @@ Status Device::apply_promiscuous() {
     error = on ? rte_eth_promiscuous_enable(info_.port) : rte_eth_promiscuous_disable(info_.port);
   info_.promiscuous = rte_eth_promiscuous_get(info_.port) == 1;
   if (error == 0 || on != settings_.promiscuous) return {};
-  return fail(error == -ENOTSUP ? EOPNOTSUPP : -error, "{}: promiscuous {}: {} refuses it: {}", settings_.name,
-              on ? "on" : "off", devargs_.device, std::strerror(-error));
+  return fail(error == -ENOTSUP ? EOPNOTSUPP : -error, "{}: promiscuous {}: {} refuses it: {}",
+              settings_.name, on ? "on" : "off", devargs_.device, std::strerror(-error));
 }
 
 void Device::watch_removal() {
@@ -360,6 +369,9 @@ void Device::warn_about_frames() {
     info_.warnings.emplace_back(
         "net_af_packet delivers an 802.1ad outer tag as 802.1Q: use net_pcap or net_af_xdp where 802.1ad "
         "matters");
+  if (devargs_.is_of("net_af_xdp"))
+    info_.notes.emplace_back(
+        "the driver does not give back the mbufs of its fill ring, 2,048 a queue, when it is closed");
   if (kernel_ && !kernel_->up)
     info_.warnings.push_back(
         fmt::format("{} is down: ip link set dev {} up", info_.kernel_interface, info_.kernel_interface));
@@ -369,6 +381,10 @@ void Device::warn_about_frames() {
   if (kernel_)
     info_.notes.back() += fmt::format(": ip link set dev {} mtu {} makes room", info_.kernel_interface,
                                       info_.mtu + kVlanTagBytes);
+}
+
+uint64_t Device::buffers_kept() const noexcept {
+  return devargs_.is_of("net_af_xdp") ? kXdpBuffersKept * std::max(info_.rx_queues, info_.tx_queues) : 0;
 }
 
 void Device::refresh() {
@@ -412,7 +428,7 @@ Status Device::set_mtu(uint32_t mtu) {
   }
   const auto limits = plan_frames(mtu, room);
   if (!limits) return fail(limits.error().code, "{}: {}", settings_.name, limits.error().text);
-  if (!on_kernel_interface()) {
+  if (!keeps_driver_mtu()) {
     const EalErrorScope words;
     const int error = rte_eth_dev_set_mtu(info_.port, static_cast<uint16_t>(limits->device_mtu));
     if (error == -EBUSY)

@@ -15,8 +15,8 @@
 #include <optional>
 
 #include "base/result.hpp"
-#include "port/devargs.hpp"
 #include "port/bonding.hpp"
+#include "port/devargs.hpp"
 #include "port/frame_limits.hpp"
 #include "port/kernel_interface.hpp"
 #include "port/mac_filter.hpp"
@@ -41,6 +41,9 @@ class Device {
 
   const PortInfo& info() const noexcept { return info_; }
   const PortCounters& counters() const noexcept { return counters_; }
+
+  // Mbufs that the driver may keep when it is closed.
+  uint64_t buffers_kept() const noexcept;
 
   // Link and counters, afresh.
   void refresh();
@@ -75,9 +78,10 @@ class Device {
   void warn_about_frames();
   void drain_ring();
   bool is_packet_socket() const noexcept { return ring_.has_value(); }
-  // Its MTU is that of the kernel's interface, and not ours to change.
-  bool on_kernel_interface() const noexcept {
-    return kernel_.has_value() || !members_.kernel_ifindexes().empty();
+  bool is_memif() const noexcept { return devargs_.is_of("net_memif"); }
+  // Its MTU is that of the kernel's interface, which is not ours to change; or the driver counts none.
+  bool keeps_driver_mtu() const noexcept {
+    return kernel_.has_value() || !members_.kernel_ifindexes().empty() || is_memif();
   }
   bool shares_mac_with_kernel() const noexcept { return devargs_.is_of("net_tap"); }
 

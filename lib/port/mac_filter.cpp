@@ -21,6 +21,7 @@ int change(uint16_t port, Mac mac, bool add) {
 std::string MacFilter::apply(uint16_t port, const MacFilterRequest& wanted, uint32_t room) {
   if (wanted.count > room || wanted.macs.size() < wanted.count) {
     clear(port);
+    if (room == 0) return "interfaces have MAC addresses of their own, and the device has no MAC filter";
     return fmt::format("{} further MAC addresses are needed, and the device has room for {}", wanted.count,
                        room);
   }
@@ -35,8 +36,9 @@ std::string MacFilter::apply(uint16_t port, const MacFilterRequest& wanted, uint
     if (const int error = change(port, mac, true); error != 0) {
       clear(port);
       return error == -ENOTSUP
-                 ? fmt::format("the device has no MAC filter, and {} is needed", format_mac(mac))
-                 : fmt::format("the device's MAC filter refuses {}: {}", format_mac(mac), std::strerror(-error));
+                 ? "interfaces have MAC addresses of their own, and the device has no MAC filter"
+                 : fmt::format("the device's MAC filter refuses {}: {}", format_mac(mac),
+                               std::strerror(-error));
     }
     installed_.insert(mac);
   }

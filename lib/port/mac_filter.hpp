@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
-// The further unicast addresses that a device lets pass while it is not promiscuous: one for each address that
-// an interface stacked on the port has of its own. What has the port's address needs none.
+// The further unicast addresses that a device lets pass while it is not promiscuous: one for each address
+// that an interface stacked on the port has of its own. What has the port's address needs none.
 //
 // Port thread only; an ethdev call for each address that appears or goes.
 
@@ -15,8 +15,8 @@ namespace mayfly {
 
 class MacFilter {
  public:
-  // Makes the device's filter this set. room: how many the device has place for. Empty when it receives all of
-  // them; otherwise why it does not, and then the filter is empty.
+  // Makes the device's filter this set. room: how many the device has place for. Empty when it receives all
+  // of them; otherwise why it does not, and then the filter is empty.
   std::string apply(uint16_t port, const MacFilterRequest& wanted, uint32_t room);
   void clear(uint16_t port);
   uint32_t size() const noexcept { return static_cast<uint32_t>(installed_.size()); }

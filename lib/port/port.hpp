@@ -80,7 +80,7 @@ struct PortInfo {
   std::string promiscuous_reason;   // why it is on although it is not wanted; empty: it is not
   uint32_t mac_filters = 0;         // addresses beside its own that its filter lets pass
   uint32_t most_mac_filters = 0;
-  std::vector<std::string> rss_types, rss_offered;  // in use (empty: no RSS), and what the device could do
+  std::vector<std::string> rss_types, rss_offered;    // in use (empty: no RSS), and what the device could do
   std::vector<std::string> rx_offloads, tx_offloads;  // in use, by DPDK's names
 
   bool gone = false;        // it vanished: unplugged, or its kernel interface was deleted

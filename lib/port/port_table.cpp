@@ -132,8 +132,7 @@ Status PortTable::begin_remove(std::string_view name, RetireList& list, uint64_t
     take_back(slot);
     return {};
   }
-  if (has_interface(entry))
-    return fail(EBUSY, "port '{}' still has its interface: delete that first", name);
+  if (has_interface(entry)) return fail(EBUSY, "port '{}' still has its interface: delete that first", name);
   if (entry.state == PortState::running) publish_without(entry, list);
   entry.state = PortState::stopping;
   auto* retired =

@@ -10,10 +10,10 @@
 //   gone
 //
 // Every call: control thread, constant time or proportional to ports and workers; none waits. Results arrive
-// with poll_completions(), as one PortEvent each; whoever asked for a cookie with expect_answer() finds its own
-// with answer(). A device that is gone is closed by begin_remove() only: until then its ethdev number, which its
-// interface and those stacked on it carry, can not become another device's. The port thread belongs to whoever created it and outlives
-// the table.
+// with poll_completions(), as one PortEvent each; whoever asked for a cookie with expect_answer() finds its
+// own with answer(). A device that is gone is closed by begin_remove() only: until then its ethdev number,
+// which its interface and those stacked on it carry, can not become another device's. The port thread belongs
+// to whoever created it and outlives the table.
 //
 // Order at the end: workers stop, Reclaim::stop(), shutdown(), then the table, the mbuf pool and the EAL go.
 
@@ -75,8 +75,8 @@ class PortTable final : public Returnable {
   const PublishedQueueList& queues(uint32_t worker) const noexcept { return queues_[worker]; }
 
   // EEXIST: a port, an interface or a device of this name; a failed port is replaced. EINVAL: name, number of
-  // queues. settings.tx_queues is the number of workers, whatever it says. keep_failed: one that fails stays in
-  // the table with its reason, until it is added again or removed.
+  // queues. settings.tx_queues is the number of workers, whatever it says. keep_failed: one that fails stays
+  // in the table with its reason, until it is added again or removed.
   Status begin_add(PortSettings settings, uint64_t cookie = 0, bool keep_failed = true);
   // The port's interface is gone already, and so are those stacked on it: the caller retires them first, on
   // the same list. ENODEV: no such port. EBUSY: it is still starting or stopping, or has its interface.

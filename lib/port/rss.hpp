@@ -3,7 +3,8 @@
 // Receive-side scaling: which fields of a packet choose its receive queue. Pure.
 //
 // Wanted are addresses and ports of IPv4 and IPv6, and the VLAN tags where a device offers them, since a
-// subscriber is a pair of tags: a device that sees only the outer one puts a whole access switch on one worker.
+// subscriber is a pair of tags: a device that sees only the outer one puts a whole access switch on one
+// worker.
 
 #include <cstdint>
 #include <string>
@@ -12,7 +13,7 @@
 namespace mayfly {
 
 struct RssTypes {
-  uint64_t all = 0;        // RTE_ETH_RSS_*: what is wanted and offered
+  uint64_t all = 0;           // RTE_ETH_RSS_*: what is wanted and offered
   uint64_t without_tags = 0;  // for devices that refuse the combination with VLAN tags
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What is decided without a device: CPUs, the EAL's arguments, devargs, packet rings, frame sizes, queues.
 #include <gtest/gtest.h>
+#include <rte_ethdev.h>
 
 #include <algorithm>
 
@@ -10,6 +11,7 @@
 #include "port/frame_limits.hpp"
 #include "port/packet_ring.hpp"
 #include "port/queue_assignment.hpp"
+#include "port/rss.hpp"
 
 namespace mayfly {
 namespace {
@@ -94,6 +96,26 @@ TEST(Devargs, ReadsAndWrites) {
   EXPECT_TRUE(devargs.is_of("net_af_packet"));
   EXPECT_FALSE(Devargs::parse("net_af_packetx").is_of("net_af_packet"));
   EXPECT_EQ(Devargs::parse("net_tap0,iface=x").kernel_interface(), "");
+}
+
+TEST(Devargs, ParenthesesHoldCommas) {
+  const char* const text = "net_bonding0,mode=1,slave=(net_af_packet0,iface=veth0),slave=net_null1";
+  const Devargs devargs = Devargs::parse(text);
+  ASSERT_EQ(devargs.arguments.size(), 3u);
+  EXPECT_EQ(devargs.arguments[1].second, "(net_af_packet0,iface=veth0)");
+  EXPECT_EQ(devargs.arguments[2].second, "net_null1");
+  EXPECT_EQ(devargs.text(), text);
+  EXPECT_EQ(Devargs::parse("x,a=(b,c").arguments.size(), 1u) << "never closed: to the end";
+  EXPECT_EQ(Devargs::parse("x,a)b,c").arguments.size(), 2u);
+}
+
+TEST(Rss, TakesWhatIsWantedOfWhatIsOffered) {
+  EXPECT_EQ(choose_rss(0).all, 0u);
+  const RssTypes types = choose_rss(RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_S_VLAN | RTE_ETH_RSS_VXLAN);
+  EXPECT_EQ(types.all, RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_S_VLAN);
+  EXPECT_EQ(types.without_tags, RTE_ETH_RSS_IPV4);
+  EXPECT_EQ(rss_names(types.all), (std::vector<std::string>{"ipv4", "s-vlan"}));
+  EXPECT_EQ(rss_names(RTE_ETH_RSS_NONFRAG_IPV6_UDP | uint64_t{1} << 63).front(), "ipv6-udp");
 }
 
 Result<PacketRing> ring(std::string_view text, uint32_t mtu, uint32_t buffer, Devargs* devargs = nullptr) {
