@@ -4,6 +4,7 @@
 #include <rte_dev.h>
 #include <rte_ethdev.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/log.hpp"
@@ -55,8 +56,9 @@ Status BondMembers::open_one(Devargs& member, const PortSettings& settings, uint
       return fail(EINVAL, "devargs '{}': which kernel interface? {},iface=NAME", member.text(),
                   member.device);
     if (auto permitted = check_packet_socket_permission(); !permitted) return permitted;
-    if (auto ring = complete_packet_ring(member, settings, buffer_bytes, notes); !ring)
-      return std::unexpected(ring.error());
+    const auto ring = complete_packet_ring(member, settings, buffer_bytes, notes);
+    if (!ring) return std::unexpected(ring.error());
+    ring_frame_ = ring_frame_ == 0 ? ring->most_frame() : std::min(ring_frame_, ring->most_frame());
   }
   uint16_t port = 0;
   if (rte_eth_dev_get_port_by_name(member.device.c_str(), &port) == 0)

@@ -36,6 +36,8 @@ class BondMembers {
   // The smallest MTU of those; 0 without one.
   uint32_t kernel_mtu() const noexcept { return kernel_mtu_; }
   const std::string& kernel_interface() const noexcept { return kernel_interface_; }
+  // The largest frame of the smallest packet ring below; 0 without one.
+  uint32_t ring_frame() const noexcept { return ring_frame_; }
 
  private:
   Status open_one(Devargs& member, const PortSettings& settings, uint32_t buffer_bytes,
@@ -44,6 +46,7 @@ class BondMembers {
   std::vector<uint16_t> ports_;
   std::vector<uint32_t> kernel_ifindexes_;
   uint32_t kernel_mtu_ = 0;
+  uint32_t ring_frame_ = 0;
   std::string kernel_interface_;  // the one of kernel_mtu()
 };
 

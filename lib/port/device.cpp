@@ -102,6 +102,7 @@ Status Device::prepare() {
   kernel_ifindexes_ = members_.kernel_ifindexes();
   room_.kernel_interface = members_.kernel_interface();
   if (members_.kernel_mtu() != 0) room_.kernel_mtu = members_.kernel_mtu();
+  if (members_.ring_frame() != 0) room_.ring_frame = members_.ring_frame();
   return {};
 }
 
@@ -183,7 +184,7 @@ Status Device::plan(const rte_eth_dev_info& offered) {
     const auto bytes = devargs_.number("bsize");
     if (!bytes) return std::unexpected(bytes.error());
     room_.ring_frame = bytes->value_or(kMemifBufferBytes);
-  } else if (!is_packet_socket()) {
+  } else if (counts_mtu()) {
     const uint32_t overhead = overhead_bytes(offered);
     room_.header_bytes = overhead - kFcsBytes;
     room_.least_mtu = std::max<uint32_t>(offered.min_mtu, room_.least_mtu);
@@ -198,7 +199,7 @@ Status Device::plan(const rte_eth_dev_info& offered) {
 
 Status Device::configure(const rte_eth_dev_info& offered, const EalErrorScope& words) {
   rte_eth_conf wanted{};
-  if (!is_packet_socket() && !is_memif()) wanted.rxmode.mtu = limits_.device_mtu;
+  if (counts_mtu()) wanted.rxmode.mtu = limits_.device_mtu;
   if (limits_.needs_scatter) wanted.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_SCATTER;
   // Never MBUF_FAST_FREE: mbufs of a port leave through any other, and may be shared.
   wanted.txmode.offloads = offered.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;

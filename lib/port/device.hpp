@@ -79,6 +79,10 @@ class Device {
   void drain_ring();
   bool is_packet_socket() const noexcept { return ring_.has_value(); }
   bool is_memif() const noexcept { return devargs_.is_of("net_memif"); }
+  // Its driver's word on the MTU counts.
+  bool counts_mtu() const noexcept {
+    return !is_packet_socket() && !is_memif() && members_.kernel_ifindexes().empty();
+  }
   // Its MTU is that of the kernel's interface, which is not ours to change; or the driver counts none.
   bool keeps_driver_mtu() const noexcept {
     return kernel_.has_value() || !members_.kernel_ifindexes().empty() || is_memif();

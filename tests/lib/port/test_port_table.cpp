@@ -358,7 +358,8 @@ TEST_F(PortTableTest, AVanishedDeviceIsGoneUntilItIsRemoved) {
   EXPECT_FALSE(interfaces_->has_carrier(ifindex));
   EXPECT_EQ(ports_->begin_set_mtu("port0", 1'400).error().code, EBUSY);
   add(settings("port1", "net_null0,no-rx=1"));
-  EXPECT_NE(ports_->find("port1")->info.port, ethdev) << "the number is not given away while interfaces carry it";
+  EXPECT_NE(ports_->find("port1")->info.port, ethdev)
+      << "the number is not given away while interfaces carry it";
   begin_remove("port0");
   EXPECT_EQ(next_event().type, PortEvent::Type::removed);
   EXPECT_EQ(ports_->find("port0"), nullptr);

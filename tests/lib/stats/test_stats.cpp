@@ -116,12 +116,15 @@ TEST(WorkerBalanceTest, NamesTheBusiestAboveTwiceTheMeanOfTheOthers) {
   EXPECT_EQ(two->busiest, 1u);
   EXPECT_EQ(two->busiest_rate, 42'000u);
   EXPECT_EQ(two->others_rate, 10'000u);
-  EXPECT_TRUE(two->describe().starts_with("worker 1 handles 4.2x the packets of worker 0: ")) << two->describe();
+  EXPECT_TRUE(two->describe().starts_with("worker 1 handles 4.2x the packets of worker 0: "))
+      << two->describe();
   EXPECT_FALSE(after({0, 9'999})) << "too little to say";
-  EXPECT_TRUE(after({0, 10'000})->describe().starts_with("worker 1 handles 10000 packets/s, worker 0 none: "));
+  EXPECT_TRUE(
+      after({0, 10'000})->describe().starts_with("worker 1 handles 10000 packets/s, worker 0 none: "));
   EXPECT_FALSE(after({20'000, 10'000, 10'000, 10'000}));
-  EXPECT_TRUE(after({20'003, 10'000, 10'000, 10'000})->describe().starts_with(
-      "worker 0 handles 2.0x the packets of the mean of the other 3: "));
+  EXPECT_TRUE(after({20'003, 10'000, 10'000, 10'000})
+                  ->describe()
+                  .starts_with("worker 0 handles 2.0x the packets of the mean of the other 3: "));
 }
 
 TEST(WorkerBalanceTest, ForgetsWhatIsOver) {
