@@ -69,7 +69,7 @@ void LinkEvents::tell(Dataplane& dataplane, Connection& connection) const {
     writer.put_string(IFLA_IFNAME, event.name);
     if (event.parent != kNoInterface) writer.put_u32(IFLA_LINK, event.parent);
     writer.put_u64(kAttrId, event.id);
-    writer.put_string(kAttrNetns, event.netns->name);
+    writer.put_string(kAttrNetns, connection.netns().name);
     writer.end();
   }
   write_merged(writer, RTM_NEWLINK, merged_new_);

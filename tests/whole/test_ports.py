@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ports: what is shown of them, how they come and go while the daemon runs, their links, and the drivers behind."""
 
+import errno
 import json
 import signal
 import socket
@@ -8,6 +9,9 @@ import subprocess
 
 import pytest
 
+from control import (ATTR_MERGED, GENERIC, GENERIC_FAMILY, HELLO, HELLO_FAMILY, HELLO_GROUPS, HELLO_VERSION, NLM_F_REQUEST,
+                     NLMSG_ERROR, PORT_ADD, PORT_DEL, PORT_XSTATS, ROUTE_FAMILY, RTM_DELLINK, RTM_NEWLINK, VERSION, Client,
+                     acknowledgement, attr, fixed_link, generic, message, string, u8, u32)
 from frames import routed, udp
 from lab import GIVE_UP, MAYFLY, eventually, inside, run
 
@@ -312,6 +316,78 @@ def test_events(mayfly):
             assert event["event"] == "deleted"
             told += event.get("merged", 1)
         assert told == 1000
+
+
+def listen(client, groups=1, family=ROUTE_FAMILY):
+    """The hello of a client that wants events; its answer."""
+    client.send(message(HELLO, NLM_F_REQUEST, 7, u32(HELLO_VERSION, VERSION), u32(HELLO_FAMILY, family),
+                        u32(HELLO_GROUPS, groups)))
+    return client.receive()[0]
+
+
+def test_groups_that_do_not_exist(mayfly):
+    for groups, family in ((2, ROUTE_FAMILY), (3, ROUTE_FAMILY), (2**32 - 1, ROUTE_FAMILY), (1, GENERIC_FAMILY)):
+        with Client(mayfly.socket_path, hello=False) as client:
+            refusal = acknowledgement(listen(client, groups, family))
+            assert refusal.code == errno.EOPNOTSUPP and f"{groups:#x}" in refusal.text and "0x1" in refusal.text
+
+
+def test_a_listener_that_does_not_read_is_told(mayfly):
+    with Client(mayfly.socket_path, hello=False) as client:
+        assert listen(client).kind == HELLO
+        mayfly("link bulk add count 4000 name d{} type dummy")
+        for text in "abcdef":
+            mayfly.batch(*[f"link set d{number} alias {text * 100}" for number in range(4000)])
+        mayfly("link del type dummy")
+        seen = []
+        while True:
+            seen += client.receive()
+            if errors := [event for event in seen if event.kind == NLMSG_ERROR]:
+                break
+        assert all(event.sequence == 0 for event in seen)
+        assert [acknowledgement(error).code for error in errors] == [errno.ENOBUFS]
+        assert "lost" in acknowledgement(errors[0]).text
+        assert {event.kind for event in seen} <= {RTM_NEWLINK, RTM_DELLINK, NLMSG_ERROR}
+        assert any(ATTR_MERGED in event.attributes(16) for event in seen if event.kind == RTM_NEWLINK)
+        # From here on it hears again.
+        mayfly("link add after type dummy")
+        (event,) = client.receive()
+        assert event.kind == RTM_NEWLINK and event.attributes(16)[3] == b"after\0"
+        # And it may ask, too, on the same connection.
+        assert client.refused(RTM_NEWLINK, fixed_link(), string(3, "nobody")).code == errno.ENODEV
+
+
+@pytest.mark.parametrize("body, code, texts", [
+    (generic(PORT_ADD), errno.EINVAL, ["port", "missing"]),
+    (generic(PORT_ADD, string(1, "p9")), errno.EINVAL, ["devargs", "missing"]),
+    (generic(PORT_ADD, string(1, "p9"), attr(10, b"\1")), errno.EINVAL, ["rx_queues", "1 byte"]),
+    (generic(PORT_ADD, string(1, "p9"), string(3, "x" * 5000)), errno.EINVAL, ["devargs", "4096"]),
+    (generic(PORT_ADD, string(1, "p9"), u32(99, 1)), errno.EINVAL, ["99"]),
+    (generic(PORT_ADD, string(1, "p9"), string(3, "net_null9"), u32(8, 2**32 - 1)), errno.ERANGE, ["mtu 4294967295"]),
+    (generic(PORT_ADD, string(1, "p9"), string(3, "net_null9"), u32(12, 2**32 - 1)), errno.ERANGE, ["rx_descriptors"]),
+    (generic(PORT_DEL), errno.EINVAL, ["port", "missing"]),
+    (generic(PORT_DEL, string(1, "")), errno.EINVAL, ["port", "missing"]),
+    (generic(PORT_DEL, string(1, "p9"), u8(17, 1)), errno.EINVAL, ["17"]),
+    (generic(PORT_XSTATS), errno.EINVAL, ["port", "missing"]),
+], ids=["add nothing", "add without devargs", "rx_queues of a byte", "long devargs", "unknown attribute", "mtu",
+        "descriptors", "del nothing", "del an empty name", "del with an attribute", "xstats of nothing"])
+def test_wrong_messages(mayfly, body, code, texts):
+    before = mayfly.json("port show")
+    with Client(mayfly.socket_path, GENERIC_FAMILY) as client:
+        refusal = client.refused(GENERIC, body)
+        assert refusal.code == code and all(text in refusal.text for text in texts), refusal
+    assert mayfly.json("port show") == before
+
+
+def test_a_client_that_goes_away_while_a_port_is_opened(mayfly):
+    for _ in range(3):
+        with Client(mayfly.socket_path, GENERIC_FAMILY) as client:
+            client.send(message(GENERIC, NLM_F_REQUEST, 9, generic(PORT_ADD, string(1, "p9"), string(3, "net_null9,no-rx=1"))))
+        eventually(lambda: [shown["state"] for shown in mayfly.json("port show") if shown["ifname"] == "p9"], ["running"],
+                   "the port")
+        with Client(mayfly.socket_path, GENERIC_FAMILY) as client:
+            client.send(message(GENERIC, NLM_F_REQUEST, 9, generic(PORT_DEL, string(1, "p9"))))
+        eventually(lambda: "p9" in [shown["ifname"] for shown in mayfly.json("port show")], False, "the port")
 
 
 # Drivers

@@ -3,12 +3,16 @@
 #include <gtest/gtest.h>
 #include <rte_ethdev.h>
 
+#include <cerrno>
+#include <set>
+
 #include <algorithm>
 
 #include "port/cpu_plan.hpp"
 #include "port/devargs.hpp"
 #include "port/eal.hpp"
 #include "port/frame_limits.hpp"
+#include "port/mac_filter.hpp"
 #include "port/packet_ring.hpp"
 #include "port/queue_assignment.hpp"
 #include "port/rss.hpp"
@@ -107,6 +111,48 @@ TEST(Devargs, ParenthesesHoldCommas) {
   EXPECT_EQ(devargs.text(), text);
   EXPECT_EQ(Devargs::parse("x,a=(b,c").arguments.size(), 1u) << "never closed: to the end";
   EXPECT_EQ(Devargs::parse("x,a)b,c").arguments.size(), 2u);
+}
+
+// A device with room for kDeviceMacs, which can be made to refuse one.
+constexpr size_t kDeviceMacs = 3;
+std::set<Mac> device_macs;
+Mac refused_mac;
+int change_fake(uint16_t, Mac mac, bool add) {
+  if (!add) return device_macs.erase(mac) == 1 ? 0 : -ENOENT;
+  if (mac == refused_mac) return -EIO;
+  return device_macs.size() < kDeviceMacs && device_macs.insert(mac).second ? 0 : -ENOSPC;
+}
+
+TEST(MacFilter, KeepsTheDeviceAtWhatIsWanted) {
+  device_macs.clear();
+  refused_mac = 0;
+  MacFilter filter(change_fake);
+  const auto apply = [&](std::vector<Mac> macs, uint64_t count = 0) {
+    const uint64_t all = count != 0 ? count : macs.size();
+    return filter.apply(0, {.macs = std::move(macs), .count = all}, kDeviceMacs);
+  };
+  EXPECT_EQ(apply({1, 2, 3}), "");
+  EXPECT_EQ(device_macs, (std::set<Mac>{1, 2, 3}));
+  EXPECT_EQ(apply({3, 4, 5}), "") << "what goes makes room for what comes";
+  EXPECT_EQ(device_macs, (std::set<Mac>{3, 4, 5}));
+  EXPECT_EQ(filter.size(), 3u);
+  EXPECT_EQ(apply({3, 4, 5, 6}), "4 further MAC addresses are needed, and the device has room for 3");
+  EXPECT_TRUE(device_macs.empty()) << "promiscuous, it needs none";
+  EXPECT_EQ(apply({3, 4}, 100'000), "100000 further MAC addresses are needed, and the device has room for 3");
+  refused_mac = 8;
+  EXPECT_EQ(apply({7, 8, 9}), "the device's MAC filter refuses 00:00:00:00:00:08: Input/output error");
+  EXPECT_TRUE(device_macs.empty());
+  EXPECT_EQ(apply({7, 9}), "");
+  filter.clear(0);
+  EXPECT_TRUE(device_macs.empty());
+  EXPECT_EQ(filter.size(), 0u);
+}
+
+TEST(MacFilter, SaysWhenThereIsNone) {
+  MacFilter none([](uint16_t, Mac, bool) { return -ENOTSUP; });
+  EXPECT_NE(none.apply(0, {.macs = {1}, .count = 1}, 63).find("no MAC filter"), std::string::npos);
+  EXPECT_NE(none.apply(0, {.macs = {1}, .count = 1}, 0).find("no MAC filter"), std::string::npos);
+  EXPECT_EQ(none.apply(0, {}, 0), "");
 }
 
 TEST(Rss, TakesWhatIsWantedOfWhatIsOffered) {
