@@ -14,12 +14,16 @@
 namespace mayfly::cli {
 namespace {
 
-ifinfomsg fixed_link(std::optional<bool> up) {
+ifinfomsg fixed_link(std::optional<bool> up, std::optional<bool> promiscuous = {}) {
   ifinfomsg fixed{};
   fixed.ifi_family = AF_UNSPEC;
   if (up) {
     fixed.ifi_flags = *up ? IFF_UP : 0;
     fixed.ifi_change = IFF_UP;
+  }
+  if (promiscuous) {
+    fixed.ifi_flags |= *promiscuous ? IFF_PROMISC : 0;
+    fixed.ifi_change |= IFF_PROMISC;
   }
   return fixed;
 }
@@ -51,10 +55,10 @@ Status parse_add(Words& words, const Options&, Plan& plan) {
 
 // As with the kernel, a message that carries a new name says by ifindex which interface it means.
 Result<int> rename_link(Session& session, std::string_view name, const LinkSpec& spec,
-                        std::string_view new_name) {
+                        std::optional<bool> promiscuous, std::string_view new_name) {
   RequestMessage message;
   begin_get_link(message, name, {});
-  ifinfomsg fixed = fixed_link(spec.up);
+  ifinfomsg fixed = fixed_link(spec.up, promiscuous);
   Status done = session.request(Plan::Family::route, message, [&fixed](const nlmsghdr& answer) {
     fixed.ifi_index = static_cast<int>(link_index(answer));
   });
@@ -70,30 +74,35 @@ Result<int> rename_link(Session& session, std::string_view name, const LinkSpec&
 Status parse_set(Words& words, const Options&, Plan& plan) {
   LinkSpec spec;
   std::optional<std::string_view> new_name;
+  std::optional<bool> promiscuous;
   while (!words.done()) {
     if (words.take("dev") || (spec.name.empty() && words.peek() != "dev")) {
       spec.name = words.next();
     } else if (words.take("name")) {
       new_name = words.text();
+    } else if (words.take({"promisc", "promiscuous"})) {
+      const std::string_view value = words.text();
+      if (value != "on" && value != "off") return fail(EINVAL, "promisc '{}': accepted on, off", value);
+      promiscuous = value == "on";
     } else if (words.peek() == "type" || words.peek() == "link" || !take_link_word(words, false, spec)) {
       return words.unknown();
     }
   }
   if (Status understood = words.status(); !understood) return understood;
   if (spec.name.empty()) return fail(EINVAL, "the name of the interface is missing");
-  if (!spec.has_settings() && !new_name)
-    return fail(
-        EINVAL,
-        "nothing to set: expected up, down, mtu, name, group, alias, address, netns, unnumbered, rp_filter, "
-        "proxy_arp, proxy_nd or addrgenmode");
+  if (!spec.has_settings() && !new_name && !promiscuous)
+    return fail(EINVAL,
+                "nothing to set: expected up, down, mtu, name, group, alias, address, promisc, netns, "
+                "unnumbered, rp_filter, "
+                "proxy_arp, proxy_nd or addrgenmode");
   if (new_name) {
     plan.family = Plan::Family::route;
-    plan.present = [spec, new_name](Session& session, Plan&) {
-      return rename_link(session, spec.name, spec, *new_name);
+    plan.present = [spec, promiscuous, new_name](Session& session, Plan&) {
+      return rename_link(session, spec.name, spec, promiscuous, *new_name);
     };
     return {};
   }
-  plan.begin_route(RTM_NEWLINK, 0, fixed_link(spec.up));
+  plan.begin_route(RTM_NEWLINK, 0, fixed_link(spec.up, promiscuous));
   plan.message.put_string(IFLA_IFNAME, spec.name);
   put_link_spec(plan.message, spec);
   return {};
@@ -258,7 +267,7 @@ std::string link_help() {
   return std::string(R"(Usage: mayfly link add NAME [link PARENT] [mtu N] [address MAC] [group N] [alias TEXT]
                        [index N] [up] [netns NETNS] [SETTINGS] type KIND [PARAMETERS]
        mayfly link set NAME [up | down] [mtu N] [name NEW] [group N] [alias TEXT] [address MAC]
-                       [netns NETNS] [SETTINGS]
+                       [promisc on|off] [netns NETNS] [SETTINGS]
        mayfly link show [NAME | SELECTOR]
        mayfly link count [SELECTOR]
        mayfly link del NAME | SELECTOR [--dry-run]

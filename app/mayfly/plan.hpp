@@ -74,6 +74,7 @@ Status parse_neighbour(Words& words, const Options& options, Plan& plan);
 Status parse_port(Words& words, const Options& options, Plan& plan);
 Status parse_reclaim(Words& words, const Options& options, Plan& plan);
 Status parse_stats(Words& words, const Options& options, Plan& plan);
+Status parse_monitor(Words& words, const Options& options, Plan& plan);
 Status parse_status(Words& words, const Options& options, Plan& plan);
 Status parse_netns(Words& words, const Options& options, Plan& plan);
 

@@ -5,109 +5,89 @@
 
 #include "base/address.hpp"
 #include "base/units.hpp"
+#include "port.hpp"
 #include "session.hpp"
 
 namespace mayfly::cli {
 namespace {
 
-constexpr std::string_view kHelp = R"(Usage: mayfly port show [NAME]
-Ports are configured when the daemon starts (mayflyd --port NAME=DEVARGS, or its configuration file).
+constexpr std::string_view kHelp =
+    R"(Usage: mayfly port show [NAME]           (-s: with the device's own packet counters; -br: a line each)
+       mayfly port show NAME xstats
+       mayfly port add NAME DEVARGS [rx_queues N] [rx_descriptors N] [tx_descriptors N] [mtu N]
+                       [promiscuous on|off]
+       mayfly port del NAME              with its interface and everything stacked on it
+DEVARGS: DPDK's: net_af_packet0,iface=eth1 | 0000:03:00.0 | net_bonding0,mode=1,slave=(DEVARGS),slave=(DEVARGS)
+MTU, MAC address and promiscuous mode of a running port: mayfly link set NAME mtu N | address MAC | promisc on|off
 )";
-
-std::string mac_text(const Attributes& port) {
-  const std::span<const uint8_t> octets = port.bytes(protocol::kPortMac);
-  return octets.size() == 6 ? format_mac(load_mac(octets.data())) : "";
-}
-
-Json port_json(const Attributes& port, std::string_view boot_id) {
-  Json queues = Json::array();
-  port.each(protocol::kPortQueue, [&queues](const Attributes& queue) {
-    queues.push_back({{"queue", queue.number_or(protocol::kPortQueueIndex, 0)},
-                      {"worker", queue.number_or(protocol::kPortQueueWorker, 0)}});
-  });
-  return {{"ifname", port.string(protocol::kPortName)},
-          {"ifindex", port.number_or(protocol::kPortIfindex, 0)},
-          {"state", port.string(protocol::kPortState)},
-          {"devargs", port.string(protocol::kPortDevargs)},
-          {"driver", port.string(protocol::kPortDriver)},
-          {"numa_node", static_cast<int32_t>(port.number_or(protocol::kPortNumaNode, UINT64_MAX))},
-          {"link_up", port.number_or(protocol::kPortLinkUp, 0) != 0},
-          {"speed_mbps", port.number_or(protocol::kPortSpeed, 0)},
-          {"mtu", port.number_or(protocol::kPortMtu, 0)},
-          {"address", mac_text(port)},
-          {"promiscuous", port.number_or(protocol::kPortPromiscuous, 0) != 0},
-          {"rx_queues", port.number_or(protocol::kPortRxQueues, 0)},
-          {"tx_queues", port.number_or(protocol::kPortTxQueues, 0)},
-          {"rx_descriptors", port.number_or(protocol::kPortRxDescriptors, 0)},
-          {"tx_descriptors", port.number_or(protocol::kPortTxDescriptors, 0)},
-          {"queues", queues},
-          {"imissed", port.number_or(protocol::kPortImissed, 0)},
-          {"ierrors", port.number_or(protocol::kPortIerrors, 0)},
-          {"rx_nombuf", port.number_or(protocol::kPortRxNombuf, 0)},
-          {"oerrors", port.number_or(protocol::kPortOerrors, 0)},
-          {"boot_id", boot_id}};
-}
-
-std::string speed_text(uint64_t speed) {
-  if (speed == 0) return "speed unknown";
-  return speed % 1000 == 0 ? fmt::format("{} Gbit/s", speed / 1000) : fmt::format("{} Mbit/s", speed);
-}
-
-void print_port(Output& out, const Attributes& port) {
-  const uint64_t numa = port.number_or(protocol::kPortNumaNode, UINT32_MAX);
-  out.print("{}: {} (ifindex {})\n", port.string(protocol::kPortName), port.string(protocol::kPortState),
-            port.number_or(protocol::kPortIfindex, 0));
-  out.print("    device  {}, driver {}, NUMA node {}\n", port.string(protocol::kPortDevargs),
-            port.string(protocol::kPortDriver),
-            static_cast<int32_t>(numa) < 0 ? std::string("none") : fmt::format("{}", numa));
-  out.print("    link    {}, {}, mtu {}, address {}{}\n",
-            port.number_or(protocol::kPortLinkUp, 0) != 0 ? "up" : "down",
-            speed_text(port.number_or(protocol::kPortSpeed, 0)), port.number_or(protocol::kPortMtu, 0),
-            mac_text(port), port.number_or(protocol::kPortPromiscuous, 0) != 0 ? ", promiscuous" : "");
-  std::string queues;
-  port.each(protocol::kPortQueue, [&queues](const Attributes& queue) {
-    queues +=
-        fmt::format("{}{} -> {}", queues.empty() ? "" : ", ", queue.number_or(protocol::kPortQueueIndex, 0),
-                    queue.number_or(protocol::kPortQueueWorker, 0));
-  });
-  out.print("    queues  rx {} of {}, tx {} of {}; rx queue -> worker: {}\n",
-            port.number_or(protocol::kPortRxQueues, 0), port.number_or(protocol::kPortRxDescriptors, 0),
-            port.number_or(protocol::kPortTxQueues, 0), port.number_or(protocol::kPortTxDescriptors, 0),
-            queues.empty() ? "none" : queues);
-  out.print("    losses  imissed {}, rx_nombuf {}, ierrors {}, oerrors {}\n",
-            port.number_or(protocol::kPortImissed, 0), port.number_or(protocol::kPortRxNombuf, 0),
-            port.number_or(protocol::kPortIerrors, 0), port.number_or(protocol::kPortOerrors, 0));
-}
-
-Result<int> show_ports(Session& session, Plan& plan, std::string_view wanted) {
-  const Options& options = session.options();
-  JsonArray array(session.out(), options.pretty);
-  bool found = wanted.empty();
-  const Status done = session.request(plan.family, plan.message, [&](const nlmsghdr& answer) {
-    const Attributes port(answer, sizeof(genlmsghdr));
-    if (!wanted.empty() && port.string(protocol::kPortName) != wanted) return;
-    found = true;
-    if (options.json)
-      array.add(port_json(port, session.boot_id()));
-    else
-      print_port(session.out(), port);
-  });
-  if (!done) return std::unexpected(done.error());
-  if (!found) return fail(ENODEV, "port '{}' does not exist", wanted);
-  if (options.json) array.begin();
-  return kExitOk;
-}
 
 Status parse_show(Words& words, const Options&, Plan& plan) {
   words.take("dev");
   const std::string_view wanted = words.next();
+  if (words.take("xstats")) {
+    if (!words.done()) return words.unknown();
+    plan.begin_generic(protocol::kCmdPortXstats, NLM_F_DUMP);
+    plan.message.put_string(protocol::kPortName, wanted);
+    plan.present = show_xstats;
+    return {};
+  }
   if (!words.done()) return words.unknown();
   plan.begin_generic(protocol::kCmdPortShow, NLM_F_DUMP);
   plan.present = [wanted](Session& session, Plan& self) { return show_ports(session, self, wanted); };
   return {};
 }
 
-constexpr std::array kCommands = {CommandEntry{"show", parse_show}, CommandEntry{"list", parse_show, true}};
+// A change that is only acknowledged, by the family of which a batch does not send ahead.
+Result<int> change(Session& session, Plan& plan) {
+  if (Status done = session.request(plan.family, plan.message); !done) return std::unexpected(done.error());
+  return kExitOk;
+}
+
+bool take_number(Words& words, RequestMessage& message, std::string_view word, uint16_t attribute) {
+  if (!words.take(word)) return false;
+  message.put_u32(attribute, static_cast<uint32_t>(words.number(0, UINT32_MAX)));
+  return true;
+}
+
+Status parse_add(Words& words, const Options&, Plan& plan) {
+  const std::string_view name = words.next();
+  const std::string_view devargs = words.next();
+  if (name.empty() || devargs.empty()) return fail(EINVAL, "expected NAME DEVARGS: see 'mayfly port help'");
+  plan.begin_generic(protocol::kCmdPortAdd);
+  RequestMessage& message = plan.message;
+  message.put_string(protocol::kPortName, name);
+  message.put_string(protocol::kPortDevargs, devargs);
+  while (!words.done()) {
+    if (words.take({"promiscuous", "promisc"})) {
+      const std::string_view value = words.text();
+      if (value != "on" && value != "off") return fail(EINVAL, "promiscuous '{}': accepted on, off", value);
+      message.put_u8(protocol::kPortPromiscuous, value == "on" ? 1 : 0);
+    } else if (!take_number(words, message, "rx_queues", protocol::kPortRxQueues) &&
+               !take_number(words, message, "rx_descriptors", protocol::kPortRxDescriptors) &&
+               !take_number(words, message, "tx_descriptors", protocol::kPortTxDescriptors) &&
+               !take_number(words, message, "mtu", protocol::kPortMtu)) {
+      return words.unknown();
+    }
+  }
+  if (Status understood = words.status(); !understood) return understood;
+  plan.present = change;
+  return {};
+}
+
+Status parse_delete(Words& words, const Options&, Plan& plan) {
+  words.take("dev");
+  const std::string_view name = words.next();
+  if (name.empty()) return fail(EINVAL, "the name of the port is missing");
+  if (!words.done()) return words.unknown();
+  plan.begin_generic(protocol::kCmdPortDel);
+  plan.message.put_string(protocol::kPortName, name);
+  plan.present = change;
+  return {};
+}
+
+constexpr std::array kCommands = {CommandEntry{"show", parse_show}, CommandEntry{"add", parse_add},
+                                  CommandEntry{"delete", parse_delete},
+                                  CommandEntry{"list", parse_show, true}};
 
 }  // namespace
 

@@ -20,6 +20,16 @@ Result<ControlClient*> Session::client(Plan::Family family) {
   return &*wanted;
 }
 
+Result<ControlClient> Session::listen(uint32_t groups) {
+  auto connected = ControlClient::connect({.socket = options_.socket,
+                                           .family = NETLINK_ROUTE,
+                                           .netns = options_.netns,
+                                           .client_name = "mayfly monitor",
+                                           .groups = groups});
+  if (connected) boot_id_ = connected->daemon().boot_id;
+  return connected;
+}
+
 Status Session::request(Plan::Family family, RequestMessage& message,
                         const ControlClient::Answer& on_answer) {
   const auto connection = client(family);

@@ -22,6 +22,8 @@ class Session {
   Output& out() noexcept { return output_; }
 
   Result<ControlClient*> client(Plan::Family family);
+  // A connection of its own, of family route, that hears of these groups of events.
+  Result<ControlClient> listen(uint32_t groups);
   // Sends one message, prints the daemon's warnings, and says when a dump may be inconsistent.
   Status request(Plan::Family family, RequestMessage& message, const ControlClient::Answer& on_answer = {});
   // The boot id of the daemon that answered; empty before the first request.

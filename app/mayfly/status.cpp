@@ -14,27 +14,30 @@ constexpr std::string_view kHelp = "Usage: mayfly status     the daemon on one p
 
 Json status_json(const Attributes& answer) {
   const auto number = [&answer](uint16_t attribute) { return answer.number_or(attribute, 0); };
-  return {{"daemon", answer.string(protocol::kStatusDaemon)},
-          {"pid", number(protocol::kStatusPid)},
-          {"uptime_ns", number(protocol::kStatusUptime)},
-          {"socket", answer.string(protocol::kStatusSocket)},
-          {"clients", number(protocol::kStatusClients)},
-          {"workers", number(protocol::kStatusWorkers)},
-          {"idle", answer.string(protocol::kStatusIdle)},
-          {"hugepages", number(protocol::kStatusHugepages) != 0},
-          {"ports", number(protocol::kStatusPorts)},
-          {"interfaces", number(protocol::kStatusInterfaces)},
-          {"interfaces_limit", number(protocol::kStatusInterfacesLimit)},
-          {"addresses", number(protocol::kStatusAddresses)},
-          {"routes", number(protocol::kStatusRoutes)},
-          {"neighbours", number(protocol::kStatusNeighbours)},
-          {"mbufs", number(protocol::kStatusMbufs)},
-          {"mbufs_free", number(protocol::kStatusMbufsFree)},
-          {"table_bytes", number(protocol::kStatusTableBytes)},
-          {"blocks", number(protocol::kStatusBlocks)},
-          {"backlog_objects", number(protocol::kStatusBacklogObjects)},
-          {"slice_max_ns", number(protocol::kStatusSliceMax)},
-          {"boot_id", answer.string(protocol::kStatusBootId)}};
+  Json json{{"daemon", answer.string(protocol::kStatusDaemon)},
+            {"pid", number(protocol::kStatusPid)},
+            {"uptime_ns", number(protocol::kStatusUptime)},
+            {"socket", answer.string(protocol::kStatusSocket)},
+            {"clients", number(protocol::kStatusClients)},
+            {"workers", number(protocol::kStatusWorkers)},
+            {"idle", answer.string(protocol::kStatusIdle)},
+            {"hugepages", number(protocol::kStatusHugepages) != 0},
+            {"ports", number(protocol::kStatusPorts)},
+            {"interfaces", number(protocol::kStatusInterfaces)},
+            {"interfaces_limit", number(protocol::kStatusInterfacesLimit)},
+            {"addresses", number(protocol::kStatusAddresses)},
+            {"routes", number(protocol::kStatusRoutes)},
+            {"neighbours", number(protocol::kStatusNeighbours)},
+            {"mbufs", number(protocol::kStatusMbufs)},
+            {"mbufs_free", number(protocol::kStatusMbufsFree)},
+            {"table_bytes", number(protocol::kStatusTableBytes)},
+            {"blocks", number(protocol::kStatusBlocks)},
+            {"backlog_objects", number(protocol::kStatusBacklogObjects)},
+            {"slice_max_ns", number(protocol::kStatusSliceMax)},
+            {"boot_id", answer.string(protocol::kStatusBootId)}};
+  if (!answer.string(protocol::kStatusImbalance).empty())
+    json["imbalance"] = answer.string(protocol::kStatusImbalance);
+  return json;
 }
 
 std::string uptime_text(uint64_t ns) {
@@ -57,6 +60,8 @@ void print_status(Output& out, const Attributes& answer) {
   out.print("  workers     {}, {}, {}\n", number(protocol::kStatusWorkers),
             answer.string(protocol::kStatusIdle),
             number(protocol::kStatusHugepages) != 0 ? "hugepages" : "no hugepages");
+  if (!answer.string(protocol::kStatusImbalance).empty())
+    out.print("  balance     {}\n", answer.string(protocol::kStatusImbalance));
   out.print("  ports       {}\n", count(protocol::kStatusPorts));
   out.print("  interfaces  {} of {}\n", count(protocol::kStatusInterfaces),
             count(protocol::kStatusInterfacesLimit));

@@ -255,7 +255,7 @@ void Daemon::shut_down() {
     ports_->shutdown();
   else if (port_thread_ != nullptr)
     port_thread_->stop();
-  if (mbufs_ != nullptr && mbufs_->in_use() != 0)
+  if (mbufs_ != nullptr && mbufs_->in_use() > (port_thread_ != nullptr ? port_thread_->buffers_kept() : 0))
     log(LogLevel::warning, "mayflyd", "{} mbufs are not back in their pool", mbufs_->in_use());
   loop_.reset();
   server_.reset();

@@ -243,9 +243,11 @@ class BulkAdd final : public Operation {
   }
 
   bool commit(const Deadline& deadline) {
-    InterfaceTable& table = connection_.dataplane().interfaces;
+    Dataplane& dataplane = connection_.dataplane();
     while (result_.changed < claimed_.size()) {
-      table.commit(claimed_[result_.changed++]);
+      const uint32_t ifindex = claimed_[result_.changed++];
+      dataplane.interfaces.commit(ifindex);
+      dataplane.link_events.appeared(dataplane, ifindex);
       if (result_.changed % kStepsPerLook == 0 && deadline.over()) return result_.changed == claimed_.size();
     }
     return true;

@@ -280,6 +280,7 @@ Status ControlClient::greet(const Options& options) {
   hello.put_u32(protocol::kHelloFamily, options.family);
   if (!options.netns.empty()) hello.put_string(protocol::kHelloNetns, options.netns);
   if (!options.client_name.empty()) hello.put_string(protocol::kHelloClient, options.client_name);
+  if (options.groups != 0) hello.put_u32(protocol::kHelloGroups, options.groups);
   Status done = request(hello, [this](const nlmsghdr& answer) {
     const Attributes attributes(answer, 0);
     daemon_.version = static_cast<uint32_t>(attributes.number_or(protocol::kHelloVersion, 0));
@@ -313,6 +314,16 @@ Status ControlClient::request(RequestMessage& message, const Answer& on_answer) 
   on_answer_ = nullptr;
   waiting_ = false;
   return going ? std::move(outcome_) : going;
+}
+
+Status ControlClient::listen(const Answer& on_event, const std::function<void(const Error&)>& on_lost) {
+  on_event_ = &on_event;
+  on_lost_ = &on_lost;
+  Status going;
+  while (going) going = receive(true);
+  on_event_ = nullptr;
+  on_lost_ = nullptr;
+  return going;
 }
 
 Result<uint32_t> ControlClient::enqueue(const RequestMessage& message, uint16_t extra_flags) {
@@ -410,6 +421,7 @@ void ControlClient::handle(const nlmsghdr& message) {
     default:
       break;
   }
+  if (message.nlmsg_seq == 0 && on_event_ != nullptr) return (*on_event_)(message);
   if (!waiting_ || message.nlmsg_seq != waited_) return;
   if ((message.nlmsg_flags & NLM_F_DUMP_INTR) != 0) dump_interrupted_ = true;
   if (on_answer_ != nullptr && *on_answer_) (*on_answer_)(message);
@@ -440,6 +452,8 @@ void ControlClient::handle_error(const nlmsghdr& message) {
   const bool capped = (message.nlmsg_flags & NLM_F_CAPPED) != 0;
   std::string text =
       extended_text(message, sizeof(int) + (capped ? sizeof(nlmsghdr) : MNL_ALIGN(answer->msg.nlmsg_len)));
+  if (message.nlmsg_seq == 0 && on_lost_ != nullptr)
+    return (*on_lost_)(refusal(-answer->error, std::move(text)));
   if (message.nlmsg_seq > answered_) answered_ = message.nlmsg_seq;
   const bool awaited = waiting_ && message.nlmsg_seq == waited_;
   if (answer->error == 0) {

@@ -130,6 +130,7 @@ class ControlClient {
     uint32_t family = NETLINK_ROUTE;
     std::string netns = {};  // empty: the daemon's default
     std::string client_name = "mayfly";
+    uint32_t groups = 0;  // RTMGRP_LINK: events, for listen()
   };
   struct Daemon {
     uint32_t version = 0;
@@ -156,6 +157,9 @@ class ControlClient {
   // Sends the message, hands each answer to on_answer, returns when it is acknowledged, refused or done. What
   // was enqueued before is sent first.
   Status request(RequestMessage& message, const Answer& on_answer = {});
+  // Hands out events (sequence number 0) until the connection ends, and says why it did. on_lost: some were
+  // lost.
+  Status listen(const Answer& on_event, const std::function<void(const Error&)>& on_lost);
   // Whether the set changed during the last dump (NLM_F_DUMP_INTR).
   bool dump_interrupted() const noexcept { return dump_interrupted_; }
   // Texts that came with acknowledgements of success since the last call.
@@ -198,6 +202,8 @@ class ControlClient {
   uint32_t waited_ = 0;
   bool waiting_ = false;
   const Answer* on_answer_ = nullptr;
+  const Answer* on_event_ = nullptr;
+  const std::function<void(const Error&)>* on_lost_ = nullptr;
   Status outcome_;
 
   Refused refused_;

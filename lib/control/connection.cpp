@@ -25,6 +25,7 @@ constexpr AttributeSpec kHelloSpecs[] = {
     {kHelloFamily, AttributeSpec::Type::u32, "hello family"},
     {kHelloNetns, AttributeSpec::Type::string, "hello netns", kMostNetnsNameBytes},
     {kHelloClient, AttributeSpec::Type::string, "hello client", kLongestClient},
+    {kHelloGroups, AttributeSpec::Type::u32, "hello groups"},
 };
 
 HandlerResult dispatch(Connection& connection, const Request& request, bool generic) {
@@ -81,6 +82,7 @@ void Connection::close(const char* why) {
   ::close(fd_);
   fd_ = -1;
   datagram_bytes_ = 0;
+  dataplane_.link_events.leave(*this);
   dataplane_.commit(retired_);
   if (operation_ != nullptr && operation_->cancel()) operation_ = nullptr;
 }
@@ -250,6 +252,10 @@ Status Connection::hello(const nlmsghdr& message) {
   netns_number_ = netns_->number;
   netns_id_ = netns_->id;
   netns_name_ = netns;
+  const uint32_t groups = attributes->u32(kHelloGroups).value_or(0);
+  if (groups != 0 && (groups != RTMGRP_LINK || family_ != NETLINK_ROUTE))
+    return fail(EOPNOTSUPP, "hello groups {:#x}: accepted {:#x} (link), on a connection of family route",
+                groups, unsigned{RTMGRP_LINK});
   client_name_ = attributes->string(kHelloClient).value_or("unnamed");
   hello_done_ = true;
   log(LogLevel::debug, "control", "{} connected", describe());
@@ -259,6 +265,7 @@ Status Connection::hello(const nlmsghdr& message) {
   writer_.put_string(kHelloDaemon, dataplane_.daemon_name);
   writer_.put_u32(kHelloPid, static_cast<uint32_t>(getpid()));
   writer_.end();
+  if (groups != 0) dataplane_.link_events.join(*this);
   return {};
 }
 

@@ -65,6 +65,8 @@ class Connection {
   // Not deleted while a handler runs; an operation that outlives the handler holds a NetnsUse or ends with
   // it.
   Netns& netns() noexcept { return *netns_; }
+  uint64_t netns_id() const noexcept { return netns_id_; }
+  const std::string& netns_name() const noexcept { return netns_name_; }
   const std::string& client_name() const noexcept { return client_name_; }
   std::string describe() const;  // "client 7 (mayfly, pid 812, uid 0)"
   RetireList& retired() noexcept { return retired_; }

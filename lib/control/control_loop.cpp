@@ -43,12 +43,39 @@ void ControlLoop::round(int wait_ms) {
   busy_ |= dataplane_.reclaim.collect(Deadline::after_ns(kCollectNs));
   RetireList retired;
   dataplane_.ports.poll_completions(retired, [this](const PortEvent& event) {
+    tell_of(event);
     if (port_event_) port_event_(event);
   });
   dataplane_.commit(retired);
+  dataplane_.ports.sync_filters();
   run_neighbour_timers();
   run_timers();
+  dataplane_.link_events.flush(dataplane_);
   busy_ |= trim();
+}
+
+// A port's interface appeared with it, or shows its link.
+void ControlLoop::tell_of(const PortEvent& event) {
+  const Port* port = dataplane_.ports.find(event.name);
+  if (port == nullptr || event.type == PortEvent::Type::removed || event.type == PortEvent::Type::failed)
+    return;
+  if (dataplane_.interfaces.exists(port->ifindex) &&
+      dataplane_.interfaces.interface(port->ifindex).id == port->interface_id)
+    dataplane_.link_events.changed(dataplane_, port->ifindex);
+}
+
+void ControlLoop::look_at_balance() {
+  std::vector<uint64_t> received;
+  for (const WorkerLink& worker : dataplane_.workers) {
+    Totals totals;
+    worker.statistics->published.read(&totals);
+    received.push_back(totals.rx);
+  }
+  dataplane_.balance.sample(received);
+  const uint64_t now = monotonic_ns();
+  if (!dataplane_.balance.imbalance() || now < next_balance_log_ns_) return;
+  next_balance_log_ns_ = now + kBalanceLogNs;
+  log(LogLevel::warning, "control", "{}", dataplane_.balance.imbalance()->describe());
 }
 
 // One chunk of every table a round: about 100 us each while memory goes back after a peak.
@@ -159,6 +186,7 @@ void ControlLoop::run_timers() {
   }
   if (now < next_second_ns_) return;
   next_second_ns_ = now + kNsPerSecond;
+  look_at_balance();
   const Totals totals = dataplane_.totals();
   DropRates& rates = dataplane_.drop_rates;
   for (size_t reason = 0; reason < kDropReasons; ++reason) {

@@ -35,7 +35,8 @@ class ControlLoop {
   static constexpr uint64_t kCollectNs = 500 * kNsPerUs;
   static constexpr uint32_t kMessagesPerRound = 1024;  // of one worker
   static constexpr uint32_t kTimersPerRound = 1024;
-  static constexpr uint64_t kPortRefreshNs = 500 * kNsPerMs;
+  static constexpr uint64_t kBalanceLogNs = 60 * kNsPerSecond;
+  static constexpr uint64_t kPortRefreshNs = 200 * kNsPerMs;
 
   void handle_worker_messages();
   void neighbour_wanted(const WorkerMessage& message, RetireList& retired);
@@ -44,6 +45,8 @@ class ControlLoop {
   void ask(const Interface& interface, IpAddress address, Mac to);
   void tell_neighbour(ControlMessage::Type type, const Interface& interface, IpAddress address);
   void run_timers();
+  void tell_of(const PortEvent& event);
+  void look_at_balance();
   bool trim();
 
   Dataplane& dataplane_;
@@ -52,6 +55,7 @@ class ControlLoop {
   bool busy_ = false;
   uint64_t next_second_ns_ = 0;
   uint64_t next_port_refresh_ns_ = 0;
+  uint64_t next_balance_log_ns_ = 0;
   uint32_t next_worker_ = 0;
   std::vector<NeighbourAction> actions_;
   std::function<void(const PortEvent&)> port_event_;

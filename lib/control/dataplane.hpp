@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "control/link_events.hpp"
 #include "fib/rib.hpp"
 #include "iface/interface_table.hpp"
 #include "neigh/neighbours.hpp"
@@ -20,6 +21,7 @@
 #include "port/port_table.hpp"
 #include "reclaim/block_pools.hpp"
 #include "reclaim/reclaim.hpp"
+#include "stats/worker_balance.hpp"
 #include "stats/worker_statistics.hpp"
 
 namespace mayfly {
@@ -60,6 +62,8 @@ struct Dataplane {
   DropRates drop_rates;
   uint64_t longest_slice_ns = 0;
   uint32_t clients = 0;
+  WorkerBalance balance{};
+  LinkEvents link_events{};
   uint32_t removals = 0;  // InterfaceRemovals and moves so far: their numbers
 
   // Publishes what a request changed in the FIBs of whatever namespaces, and then hands over what it retired:

@@ -111,6 +111,12 @@ GenericHandler handler_of(uint8_t command) {
       return handle_link_which;
     case kCmdPortShow:
       return handle_ports;
+    case kCmdPortAdd:
+      return handle_port_add;
+    case kCmdPortDel:
+      return handle_port_del;
+    case kCmdPortXstats:
+      return handle_port_xstats;
     case kCmdReclaimShow:
       return handle_reclaim_show;
     case kCmdReclaimWait:

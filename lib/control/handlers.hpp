@@ -64,6 +64,9 @@ HandlerResult handle_netns_delete(Connection& connection, const Request& request
 HandlerResult handle_netns_rename(Connection& connection, const Request& request);
 HandlerResult handle_netns_show(Connection& connection, const Request& request);
 HandlerResult handle_ports(Connection& connection, const Request& request);
+HandlerResult handle_port_add(Connection& connection, const Request& request);
+HandlerResult handle_port_del(Connection& connection, const Request& request);
+HandlerResult handle_port_xstats(Connection& connection, const Request& request);
 
 // How many objects a request would create: what admission counts against the teardown backlog. 0 for
 // everything that creates none.

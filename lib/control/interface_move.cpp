@@ -32,9 +32,11 @@ Status InterfaceMove::finish(Netns& to, std::string_view name, RetireList& retir
   if (to.dying) return fail(EBUSY, "netns '{}' is being deleted", to.name);
   if (table.name_taken(&to, name))
     return fail(EEXIST, "name '{}': an interface of this name exists in netns '{}'", name, to.name);
+  dataplane_.link_events.going(dataplane_, ifindex_);
   dataplane_.addressing.clear(ifindex_, retired);
   table.move(ifindex_, &to, name);
   table.set_admin_up(ifindex_, false);
+  dataplane_.link_events.changed(dataplane_, ifindex_);
   release();
   return {};
 }

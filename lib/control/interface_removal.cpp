@@ -72,7 +72,7 @@ uint32_t InterfaceRemoval::pop() noexcept {
   return ifindex;
 }
 
-Status InterfaceRemoval::add(uint32_t ifindex) {
+Status InterfaceRemoval::add(uint32_t ifindex, bool port_too) {
   InterfaceTable& table = dataplane_.interfaces;
   const char* name = table.record(ifindex).name;
   const uint32_t peer = table.peer(ifindex);
@@ -80,8 +80,9 @@ Status InterfaceRemoval::add(uint32_t ifindex) {
   if (peer != kNoInterface && table.marked_by(ifindex, number_) && ends_.erase(ifindex) != 0) return {};
   if (table.state(ifindex) == InterfaceState::marked)
     return fail(EBUSY, "interface '{}' is being deleted or moved already", name);
-  if (table.interface(ifindex).kind == kPortKind)
-    return fail(EOPNOTSUPP, "interface '{}': a port's interface goes with its device", name);
+  if (table.interface(ifindex).kind == kPortKind && !port_too)
+    return fail(EOPNOTSUPP, "interface '{}': a port's interface goes with its device: mayfly port del {}",
+                name, name);
   if (peer != kNoInterface) {
     if (table.state(peer) != InterfaceState::live)
       return fail(EBUSY, "interface '{}', the peer of '{}', is being moved", table.record(peer).name, name);
@@ -130,6 +131,10 @@ bool InterfaceRemoval::release(const Deadline& deadline) noexcept {
 bool InterfaceRemoval::commit(RetireList& retired, const Deadline& deadline) noexcept {
   for (uint64_t steps = 1; marked_ != 0; ++steps) {
     const uint32_t ifindex = pop();
+    // What stands on another victim goes with it, and is not told of.
+    if (const uint32_t parent = dataplane_.interfaces.record(ifindex).parent;
+        parent == kNoInterface || !dataplane_.interfaces.marked_by(parent, number_))
+      dataplane_.link_events.going(dataplane_, ifindex);
     dataplane_.addressing.detach(ifindex, retired);
     dataplane_.interfaces.retire(ifindex, retired);
     ++committed_;

@@ -23,8 +23,8 @@ class InterfaceRemoval {
   InterfaceRemoval& operator=(const InterfaceRemoval&) = delete;
 
   // EBUSY when it is being deleted or moved already (twice in one list, too); EOPNOTSUPP for a port's own
-  // interface, which goes with its device. Of a pair both ends are taken.
-  Status add(uint32_t ifindex);
+  // interface, which goes with its device; port_too: it does now. Of a pair both ends are taken.
+  Status add(uint32_t ifindex, bool port_too = false);
   // Marks the children of what was added; true when all are marked, false when the deadline came first. EBUSY
   // when another request is creating or deleting some.
   Result<bool> walk(const Deadline& deadline);

@@ -9,6 +9,7 @@
 #include "control/link_dump.hpp"
 #include "control/link_request.hpp"
 #include "control/netns_use.hpp"
+#include "control/port_device.hpp"
 #include "control/protocol.hpp"
 
 namespace mayfly {
@@ -29,6 +30,7 @@ HandlerResult create_link(Connection& connection, const ifinfomsg& fixed,
   auto ifindex = dataplane.interfaces.claim(*spec);
   if (!ifindex) return std::unexpected(ifindex.error());
   dataplane.interfaces.commit(*ifindex);
+  dataplane.link_events.appeared(dataplane, *ifindex);
   return Handled::acknowledge;
 }
 
@@ -49,8 +51,9 @@ Status set_up(Connection& connection, uint32_t ifindex, bool up) {
 }
 
 // Everything is validated before anything changes: one message changes all it names or nothing.
-Status check_changes(const Dataplane& dataplane, const Netns& netns, uint32_t ifindex,
-                     const RequestAttributes& attributes, const std::optional<std::string_view>& name) {
+Status check_changes(const Dataplane& dataplane, const Netns& netns, uint32_t ifindex, const ifinfomsg& fixed,
+                     const RequestAttributes& attributes, const std::optional<std::string_view>& name,
+                     bool device_decides) {
   const InterfaceTable& table = dataplane.interfaces;
   if (table.state(ifindex) == InterfaceState::marked)
     return fail(EBUSY, "interface '{}' is being deleted or moved", table.record(ifindex).name);
@@ -72,8 +75,11 @@ Status check_changes(const Dataplane& dataplane, const Netns& netns, uint32_t if
     return fail_attribute(kAttrUnnumbered, EINVAL,
                           "unnumbered: '{}' cannot use its own addresses as another's",
                           table.record(ifindex).name);
-  if (const auto mtu = attributes.u32(IFLA_MTU)) {
-    const uint32_t limit = table.record(ifindex).mtu_limit;
+  if ((fixed.ifi_change & IFF_PROMISC) != 0 && table.interface(ifindex).kind != kPortKind)
+    return fail(EOPNOTSUPP, "promisc: '{}' is no port: what its frames need is set on the port",
+                table.record(ifindex).name);
+  if (const auto mtu = attributes.u32(IFLA_MTU); mtu && !device_decides) {
+    const uint32_t limit = table.most_mtu(ifindex);
     if (*mtu < kLeastMtu || *mtu > limit)
       return fail_attribute(IFLA_MTU, EINVAL, "mtu {}: accepted {}..{}", *mtu, kLeastMtu, limit);
   }
@@ -88,30 +94,30 @@ Status check_changes(const Dataplane& dataplane, const Netns& netns, uint32_t if
 
 // What cannot fail, or was checked.
 Status apply_changes(Connection& connection, const ifinfomsg& fixed, const RequestAttributes& attributes,
-                     uint32_t ifindex, std::optional<std::string_view> new_name) {
+                     uint32_t ifindex, const std::optional<std::string_view>& new_name, bool device_done) {
   Dataplane& dataplane = connection.dataplane();
   InterfaceTable& table = dataplane.interfaces;
   // What may fail for want of memory, or because a bulk request holds the name, comes before what cannot; a
   // rename is undone when going up fails after it.
   const std::string old_name = table.record(ifindex).name;
   if (new_name)
-    if (auto renamed = table.rename(ifindex, *new_name); !renamed) return std::unexpected(renamed.error());
+    if (auto renamed = table.rename(ifindex, *new_name); !renamed) return renamed;
   if ((fixed.ifi_change & IFF_UP) != 0)
     if (auto set = set_up(connection, ifindex, (fixed.ifi_flags & IFF_UP) != 0); !set) {
       if (new_name) [[maybe_unused]]
         auto undone = table.rename(ifindex, old_name);
-      return std::unexpected(set.error());
+      return set;
     }
-  if (const auto mtu = attributes.u32(IFLA_MTU))
-    if (auto set = table.set_mtu(ifindex, *mtu); !set) return std::unexpected(set.error());
-  if (attributes.has(IFLA_ADDRESS))
+  if (const auto mtu = attributes.u32(IFLA_MTU); mtu && !device_done)
+    if (auto set = table.set_mtu(ifindex, *mtu); !set) return set;
+  if (attributes.has(IFLA_ADDRESS) && !device_done)
     if (auto set = table.set_mac(
             ifindex, load_mac(reinterpret_cast<const uint8_t*>(attributes.binary(IFLA_ADDRESS).data())));
         !set)
-      return std::unexpected(set.error());
+      return set;
   if (const auto group = attributes.u32(IFLA_GROUP)) table.set_group(ifindex, *group);
   if (const auto alias = attributes.string(IFLA_IFALIAS))
-    if (auto set = table.set_alias(ifindex, *alias); !set) return std::unexpected(set.error());
+    if (auto set = table.set_alias(ifindex, *alias); !set) return set;
   if (auto settings = parse_settings(attributes))
     for (uint32_t named = settings->named; named != 0; named &= named - 1) {
       const uint32_t flag = named & -named;
@@ -120,8 +126,9 @@ Status apply_changes(Connection& connection, const ifinfomsg& fixed, const Reque
   if (attributes.has(kAttrUnnumbered)) {
     auto lender = parse_unnumbered(dataplane, *table.interface(ifindex).netns.own(), attributes);
     if (!lender) return std::unexpected(lender.error());
-    table.set_unnumbered(ifindex, *lender);
+    if (auto set = dataplane.addressing.set_unnumbered(ifindex, *lender); !set) return set;
   }
+  dataplane.link_events.changed(dataplane, ifindex);
   return {};
 }
 
@@ -147,7 +154,7 @@ class MoveLink final : public Operation {
       const Request request{request_, payload_};
       const auto fixed = request.fixed<ifinfomsg>();
       const auto attributes = request.attributes<ifinfomsg>(link_attribute_specs());
-      moved = apply_changes(connection_, **fixed, *attributes, ifindex_, std::nullopt);
+      moved = apply_changes(connection_, **fixed, *attributes, ifindex_, std::nullopt, false);
     } else {
       move_.release();
     }
@@ -175,11 +182,8 @@ class MoveLink final : public Operation {
 
 HandlerResult move_link(Connection& connection, const Request& request, uint32_t ifindex, Netns& to,
                         std::string_view name) {
-  InterfaceTable& table = connection.dataplane().interfaces;
-  if (table.name_taken(&to, name))
+  if (connection.dataplane().interfaces.name_taken(&to, name))
     return fail(EEXIST, "name '{}': an interface of this name exists in netns '{}'", name, to.name);
-  if (table.interface(ifindex).kind == kPortKind && table.state(ifindex) != InterfaceState::live)
-    return fail(EBUSY, "interface '{}' is being deleted or moved", table.record(ifindex).name);
   auto operation = std::make_unique<MoveLink>(connection, request, ifindex, to, std::string(name));
   if (auto begun = operation->begin(); !begun) return std::unexpected(begun.error());
   connection.start(std::move(operation));
@@ -193,13 +197,26 @@ HandlerResult change_link(Connection& connection, const Request& request, const 
   const auto new_name = fixed.ifi_index > 0 ? attributes.string(IFLA_IFNAME) : std::nullopt;
   auto target = find_target_netns(dataplane, connection.netns(), attributes);
   if (!target) return std::unexpected(target.error());
-  if (auto valid = check_changes(dataplane, **target, ifindex, attributes, new_name); !valid)
+  const bool device = wants_device(dataplane, ifindex, fixed, attributes);
+  if (auto valid = check_changes(dataplane, **target, ifindex, fixed, attributes, new_name, device); !valid)
     return std::unexpected(valid.error());
-  if (*target != &connection.netns())
+  if (*target != &connection.netns()) {
+    if (device)
+      return fail_attribute(kAttrNetns, EINVAL,
+                            "netns: mtu, address and promisc of '{}' change its device: set "
+                            "them before or after",
+                            dataplane.interfaces.record(ifindex).name);
     return move_link(connection, request, ifindex, **target,
                      new_name.value_or(dataplane.interfaces.record(ifindex).name));
-  if (auto changed = apply_changes(connection, fixed, attributes, ifindex, new_name); !changed)
-    return std::unexpected(changed.error());
+  }
+  // The attributes stand in the datagram, which stays until the operation is done.
+  if (device)
+    return change_device(connection, request.header, ifindex, fixed, attributes,
+                         [&connection, fixed, attributes, ifindex, new_name] {
+                           return apply_changes(connection, fixed, attributes, ifindex, new_name, true);
+                         });
+  if (auto applied = apply_changes(connection, fixed, attributes, ifindex, new_name, false); !applied)
+    return std::unexpected(applied.error());
   return Handled::acknowledge;
 }
 

@@ -23,8 +23,10 @@ constexpr uint8_t kOperLowerLayerDown = 3;
 constexpr uint8_t kOperUp = 6;
 
 uint8_t oper_state(const InterfaceTable& table, uint32_t ifindex) {
-  if (!table.record(ifindex).admin_up) return kOperDown;
-  return table.oper_up(ifindex) ? kOperUp : kOperLowerLayerDown;
+  const InterfaceRecord& record = table.record(ifindex);
+  if (!record.admin_up) return kOperDown;
+  if (table.oper_up(ifindex)) return kOperUp;
+  return record.parent == kNoInterface ? kOperDown : kOperLowerLayerDown;
 }
 
 void write_statistics(MessageWriter& writer, const InterfaceTable& table, uint32_t ifindex) {
@@ -139,6 +141,10 @@ void write_link(Connection& connection, uint32_t ifindex, uint32_t sequence, uin
   fixed->ifi_index = static_cast<int>(ifindex);
   fixed->ifi_flags = IFF_MULTICAST | IFF_BROADCAST | (record.admin_up ? unsigned{IFF_UP} : 0u) |
                      (oper_up ? unsigned{IFF_RUNNING} | IFF_LOWER_UP : 0u);
+  if (interface.kind == kPortKind) {
+    const Port* port = dataplane.ports.find_ethdev(interface.port);
+    if (port != nullptr && port->info.promiscuous_wanted) fixed->ifi_flags |= IFF_PROMISC;
+  }
   writer.put_string(IFLA_IFNAME, record.name);
   writer.put_u32(IFLA_MTU, interface.mtu.load(std::memory_order_relaxed));
   writer.put_u8(IFLA_OPERSTATE, oper_state(table, ifindex));

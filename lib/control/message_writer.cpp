@@ -63,7 +63,15 @@ void MessageWriter::end() {
 }
 
 void MessageWriter::acknowledge(const nlmsghdr& request, const Error* error) {
-  if (error != nullptr) ++refusals_;
+  if (error != nullptr && error->code != 0) ++refusals_;
+  write_error(request, error);
+}
+
+void MessageWriter::tell_error(const Error& error) {
+  write_error(nlmsghdr{}, &error);
+}
+
+void MessageWriter::write_error(const nlmsghdr& request, const Error* error) {
   const bool tell = error != nullptr && !error->text.empty();
   begin(NLMSG_ERROR, static_cast<uint16_t>(NLM_F_CAPPED | (tell ? NLM_F_ACK_TLVS : 0)), request.nlmsg_seq);
   auto* answer = header<nlmsgerr>();

@@ -47,8 +47,11 @@ class MessageWriter {
   size_t room() const noexcept { return kMostMessage - current_->nlmsg_len; }
   void end();
 
-  // NLMSG_ERROR in answer to a request: code 0 acknowledges, otherwise the extended acknowledgement says why.
+  // NLMSG_ERROR in answer to a request: nullptr acknowledges, an error of code 0 does so with a warning, any
+  // other refuses; the extended acknowledgement has the text.
   void acknowledge(const nlmsghdr& request, const Error* error);
+  // An error that answers no request.
+  void tell_error(const Error& error);
   // Errors acknowledged so far.
   uint64_t refusals() const noexcept { return refusals_; }
   void done(uint32_t sequence, bool interrupted);
@@ -62,6 +65,8 @@ class MessageWriter {
   bool over_high_water() const noexcept { return queued_bytes() > kHighWater; }
 
  private:
+  void write_error(const nlmsghdr& request, const Error* error);
+
   std::vector<std::byte> scratch_;
   nlmsghdr* current_ = nullptr;
   std::vector<std::byte> filling_;

@@ -43,6 +43,7 @@ enum HelloAttribute : uint16_t {
   kHelloBootId,       // string, answer: new with every start of the daemon
   kHelloDaemon,       // string, answer: "mayflyd 0.1.0"
   kHelloPid,          // u32, answer
+  kHelloGroups,       // u32, request, family route: RTMGRP_LINK: events of interfaces, with sequence number 0
 };
 
 // Attributes that Mayfly adds to rtnetlink messages. The same numbers in LINK, ADDR, ROUTE and NEIGH
@@ -65,6 +66,7 @@ enum VendorAttribute : uint16_t {
   kAttrPeer,         // string, answer: the other end of a pair
   kAttrPeerNetns,    // string, answer: the namespace of the other end
   kAttrLinkNetns,    // string, answer: the namespace of the parent, where it is another one
+  kAttrMerged,       // u64, event: so many interfaces, each not told of
 };
 // Attribute inside IFLA_INFO_DATA of kind vlan, next to the kernel's IFLA_VLAN_ID (u16) and
 // IFLA_VLAN_PROTOCOL (u16, network order): the inner tag of a QinQ interface whose parent is the port.
@@ -103,6 +105,9 @@ enum Command : uint8_t {
   kCmdNetnsDel,     // kNetnsName: with everything in it; its ports go to `default`, down
   kCmdNetnsRename,  // kNetnsName, kNetnsNewName
   kCmdNetnsShow,    // dump: one message a namespace; kNetnsName: that one
+  kCmdPortAdd,      // kPortName, kPortDevargs, options; acknowledged when the device runs
+  kCmdPortDel,      // kPortName; with its interface and what is stacked on it; acknowledged when it is closed
+  kCmdPortXstats,   // kPortName -> kPortXstat
 };
 
 enum BulkAttribute : uint16_t {
@@ -170,12 +175,38 @@ enum PortAttribute : uint16_t {
   kPortQueue,          // nested, repeated: kPortQueueIndex u32, kPortQueueWorker u32
   kPortQueueIndex,
   kPortQueueWorker,
-  kPortPromiscuous,  // u8
-  kPortImissed,      // u64: the device had no descriptor
-  kPortIerrors,      // u64
-  kPortRxNombuf,     // u64: no mbuf was free
-  kPortOerrors,      // u64
-  kPortState,        // string: "running", "starting", "stopping", "failed"
+  kPortPromiscuous,        // u8
+  kPortImissed,            // u64: the device had no descriptor
+  kPortIerrors,            // u64
+  kPortRxNombuf,           // u64: no mbuf was free
+  kPortOerrors,            // u64
+  kPortState,              // string: "running", "starting", "stopping", "failed", "gone"
+  kPortReason,             // string: why it failed or is gone
+  kPortFullDuplex,         // u8
+  kPortLeastMtu,           // u32
+  kPortMostMtu,            // u32
+  kPortMtuByTags,          // binary: u32[3], the longest IP packet with 0, 1 and 2 tags
+  kPortMostRxQueues,       // u32
+  kPortMostTxQueues,       // u32
+  kPortKernelInterface,    // string: what the device sits on in the kernel; absent: nothing
+  kPortRxOffloads,         // string: in use, by DPDK's names, with blanks between
+  kPortTxOffloads,         // string
+  kPortRssTypes,           // string: in use, with blanks between; empty: no RSS
+  kPortRssOffered,         // string: what the device could do
+  kPortPromiscuousWanted,  // u8
+  kPortPromiscuousReason,  // string: why it is promiscuous although that is not wanted
+  kPortMacFilters,         // u32: addresses beside its own that the device lets pass
+  kPortMostMacFilters,     // u32
+  kPortRxPackets,          // u64: the device's own counters
+  kPortRxBytes,            // u64
+  kPortTxPackets,          // u64
+  kPortTxBytes,            // u64
+  kPortNote,               // nested, repeated: kPortText
+  kPortWarning,            // nested, repeated: kPortText
+  kPortText,               // string
+  kPortXstat,              // nested, repeated: kPortXstatName, kPortXstatValue
+  kPortXstatName,          // string: the driver's
+  kPortXstatValue,         // u64
 };
 
 enum ReclaimAttribute : uint16_t {
@@ -216,19 +247,19 @@ enum ReasonAttribute : uint16_t {
 };
 
 enum StatsAttribute : uint16_t {
-  kStatsRx = 1,       // u64 packets, all workers
-  kStatsOriginated,   // u64: made by Mayfly (ARP requests)
-  kStatsTx,           // u64
-  kStatsDrops,        // u64
-  kStatsPunted,       // u64: consumed by the control plane (ARP replies)
-  kStatsParked,       // u64: waiting for a neighbour
-  kStatsWorker,       // nested, repeated: kStatsWorkerIndex and the same numbers
-  kStatsWorkerIndex,  // u32
-  kStatsLoops,        // u64
-  kStatsBusyLoops,    // u64: loops that met a packet
-  kStatsSleeps,       // u64
-  kStatsRxBytes,      // u64
-  kStatsTxBytes,      // u64
+  kStatsRx = 1,             // u64 packets, all workers
+  kStatsOriginated,         // u64: made by Mayfly (ARP requests)
+  kStatsTx,                 // u64
+  kStatsDrops,              // u64
+  kStatsPunted,             // u64: consumed by the control plane (ARP replies)
+  kStatsParked,             // u64: waiting for a neighbour
+  kStatsWorker,             // nested, repeated: kStatsWorkerIndex and the same numbers
+  kStatsWorkerIndex,        // u32
+  kStatsLoops,              // u64
+  kStatsBusyLoops,          // u64: loops that met a packet
+  kStatsSleeps,             // u64
+  kStatsRxBytes,            // u64
+  kStatsTxBytes,            // u64
   kStatsIcmpErrorsSent,     // u64: ICMP and ICMPv6 errors, part of kStatsOriginated
   kStatsIcmpErrorsLimited,  // u64: not made, to keep to the rate
   kStatsIcmpErrorsUnsent,   // u64: not made for want of a route, of a source address or of an mbuf
@@ -256,7 +287,8 @@ enum StatusAttribute : uint16_t {
   kStatusClients,          // u32
   kStatusSliceMax,         // u64 ns: the longest time one slice held the control thread
   kStatusSocket,           // string
-  kStatusBlocks,  // u64: RCU blocks in use (FIB nodes, neighbour tables, address lists, demux chunks)
+  kStatusBlocks,     // u64: RCU blocks in use (FIB nodes, neighbour tables, address lists, demux chunks)
+  kStatusImbalance,  // string: which worker has much more than the others; absent: none has
 };
 
 }  // namespace mayfly::protocol

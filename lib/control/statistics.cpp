@@ -137,6 +137,8 @@ HandlerResult handle_status(Connection& connection, const Request& request) {
   writer.put_u32(kStatusClients, dataplane.clients);
   writer.put_u64(kStatusSliceMax, dataplane.longest_slice_ns);
   writer.put_string(kStatusSocket, dataplane.socket_path);
+  if (dataplane.balance.imbalance())
+    writer.put_string(kStatusImbalance, dataplane.balance.imbalance()->describe());
   writer.put_u64(kStatusBlocks, dataplane.blocks.blocks_in_use());
   writer.end();
   return Handled::acknowledge;

@@ -36,11 +36,18 @@ struct alignas(128) Interface {
   // Line 0: all that most packets need.
   static constexpr uint32_t kLive = 1;  // exists for workers; a slot without it is nobody's
   static constexpr uint32_t kUp = 2;    // admin up, and so is a VLAN it is stacked on
+  // Of a port's own interface only. What is stacked on it looks there when it sends, so that a link going
+  // down is one store.
+  static constexpr uint32_t kNoCarrier = 4;
+  // Likewise: how many bytes shorter than the port's MTU an IP packet must be, four bits for each of no, one
+  // and two tags.
+  static constexpr uint32_t kTagLossShift = 8;
+  static constexpr uint32_t kTagLossMask = 0xf;
   // Settings: InterfaceTable::set_flag.
-  static constexpr uint32_t kRpFilterStrict = 1 << 8;  // a source must be routed back to where it came from
-  static constexpr uint32_t kProxyArp = 1 << 9;        // answers ARP for what is routed elsewhere
-  static constexpr uint32_t kProxyNd = 1 << 10;        // the same for neighbour solicitations
-  static constexpr uint32_t kNoLinkLocal = 1 << 11;    // has no link-local address of its own accord
+  static constexpr uint32_t kRpFilterStrict = 1 << 24;  // a source must be routed back to where it came from
+  static constexpr uint32_t kProxyArp = 1 << 25;        // answers ARP for what is routed elsewhere
+  static constexpr uint32_t kProxyNd = 1 << 26;         // the same for neighbour solicitations
+  static constexpr uint32_t kNoLinkLocal = 1 << 27;     // has no link-local address of its own accord
   static constexpr uint32_t kSettings = kRpFilterStrict | kProxyArp | kProxyNd | kNoLinkLocal;
 
   std::atomic<uint32_t> flags;
@@ -64,6 +71,10 @@ struct alignas(128) Interface {
 
   bool live_and_up() const noexcept {
     return (flags.load(std::memory_order_acquire) & (kLive | kUp)) == (kLive | kUp);
+  }
+  // Of a port's interface, from its flags: bytes that an IP packet behind so many bytes of tags has less.
+  static uint32_t tag_loss(uint32_t flags, uint32_t tag_bytes) noexcept {
+    return flags >> (kTagLossShift + tag_bytes) & kTagLossMask;
   }
   bool live() const noexcept { return (flags.load(std::memory_order_acquire) & kLive) != 0; }
   uint16_t outer_tag() const noexcept { return static_cast<uint16_t>((tags[2] & 0x0f) << 8 | tags[3]); }
@@ -100,7 +111,8 @@ struct InterfaceRecord {
   uint32_t netns_prev, netns_next;
   bool admin_up;
   bool suspended;  // down for workers, while it is moved to another namespace
-  uint8_t reserved[14];
+  bool own_mac;    // it is not the port's, and counted in PortDemux::own_macs
+  uint8_t reserved[13];
 };
 static_assert(sizeof(InterfaceRecord) == 128);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The lists an interface is in (its group's, its namespace's, its parent's), and what follows from its
 // parent's state.
+#include <algorithm>
+
 #include "base/check.hpp"
 #include "iface/interface_table.hpp"
 
@@ -11,6 +13,7 @@ void InterfaceTable::unlink_name_and_lists(uint32_t ifindex) noexcept {
   leave_group(ifindex);
   leave_netns(ifindex);
   leave_parent(ifindex);
+  leave_mac(ifindex);
 }
 
 uint32_t InterfaceTable::first_of_group(uint32_t group) const noexcept {
@@ -122,8 +125,8 @@ void InterfaceTable::update_up_flag(uint32_t ifindex) noexcept {
   if (record.parent != kNoInterface && interfaces_[record.parent].kind != kPortKind)
     up = up && (interfaces_[record.parent].flags.load(std::memory_order_relaxed) & Interface::kUp) != 0;
   std::atomic<uint32_t>& flags = interfaces_[ifindex].flags;
-  const uint32_t settings = flags.load(std::memory_order_relaxed) & Interface::kSettings;
-  flags.store(settings | Interface::kLive | (up ? Interface::kUp : 0), std::memory_order_release);
+  const uint32_t others = flags.load(std::memory_order_relaxed) & ~(Interface::kLive | Interface::kUp);
+  flags.store(others | Interface::kLive | (up ? Interface::kUp : 0), std::memory_order_release);
 }
 
 void InterfaceTable::set_flag(uint32_t ifindex, uint32_t setting, bool on) noexcept {
@@ -141,13 +144,61 @@ void InterfaceTable::set_unnumbered(uint32_t ifindex, uint32_t lender) noexcept 
   interface.unnumbered.store(lender, std::memory_order_release);
 }
 
+void InterfaceTable::set_carrier(uint32_t ifindex, bool carrier) noexcept {
+  std::atomic<uint32_t>& flags = interfaces_[ifindex].flags;
+  const uint32_t others = flags.load(std::memory_order_relaxed) & ~Interface::kNoCarrier;
+  flags.store(others | (carrier ? 0 : Interface::kNoCarrier), std::memory_order_release);
+}
+
+void InterfaceTable::set_tag_losses(uint32_t ifindex, uint32_t one_tag, uint32_t two_tags) noexcept {
+  constexpr uint32_t kAll = (1u << 12) - 1;
+  std::atomic<uint32_t>& flags = interfaces_[ifindex].flags;
+  const uint32_t losses =
+      std::min(one_tag, Interface::kTagLossMask) << 4 | std::min(two_tags, Interface::kTagLossMask) << 8;
+  const uint32_t others = flags.load(std::memory_order_relaxed) & ~(kAll << Interface::kTagLossShift);
+  flags.store(others | losses << Interface::kTagLossShift, std::memory_order_release);
+}
+
+uint32_t InterfaceTable::most_mtu(uint32_t ifindex) const noexcept {
+  const InterfaceRecord& record = records_[ifindex];
+  return record.parent == kNoInterface ? record.mtu_limit
+                                       : interfaces_[record.parent].mtu.load(std::memory_order_relaxed);
+}
+
+bool InterfaceTable::shares_port_mac(uint32_t ifindex) const noexcept {
+  const Interface& interface = interfaces_[ifindex];
+  return interface.port != kNoPort && interface.kind != kPortKind && !records_[ifindex].own_mac;
+}
+
+// Only an address of its own costs anything: a subscriber nearly always has the port's.
+void InterfaceTable::enter_mac(uint32_t ifindex) {
+  const Interface& interface = interfaces_[ifindex];
+  if (interface.port == kNoPort || interface.kind == kPortKind) return;
+  PortDemux& demux = ports_[interface.port];
+  const uint32_t port = demux.untagged.load(std::memory_order_relaxed);
+  const Mac mac = interface.mac.load(std::memory_order_relaxed);
+  if (port == kNoInterface || interfaces_[port].mac.load(std::memory_order_relaxed) == mac) return;
+  records_[ifindex].own_mac = true;
+  if (++demux.own_macs.count[mac] == 1) ++demux.own_macs.changes;
+}
+
+void InterfaceTable::leave_mac(uint32_t ifindex) noexcept {
+  if (!records_[ifindex].own_mac) return;
+  records_[ifindex].own_mac = false;
+  OwnMacs& macs = ports_[interfaces_[ifindex].port].own_macs;
+  const auto found = macs.count.find(interfaces_[ifindex].mac.load(std::memory_order_relaxed));
+  if (--found->second != 0) return;
+  macs.count.erase(found);
+  ++macs.changes;
+}
+
 bool InterfaceTable::oper_up(uint32_t ifindex) const noexcept {
   if (interfaces_[ifindex].kind == kVethKind) {
     const uint32_t other = peer(ifindex);
     return records_[ifindex].admin_up && other != kNoInterface && records_[other].admin_up;
   }
   for (; ifindex != kNoInterface; ifindex = records_[ifindex].parent)
-    if (!records_[ifindex].admin_up) return false;
+    if (!records_[ifindex].admin_up || !has_carrier(ifindex)) return false;
   return true;
 }
 

@@ -122,6 +122,7 @@ Result<uint32_t> InterfaceTable::claim(const InterfaceSpec& spec) {
   enter_group(ifindex);
   enter_netns(ifindex);
   enter_parent(ifindex);
+  enter_mac(ifindex);
   return ifindex;
 }
 
@@ -285,7 +286,7 @@ Status InterfaceTable::set_alias(uint32_t ifindex, std::string_view alias) {
 }
 
 Status InterfaceTable::set_mtu(uint32_t ifindex, uint32_t mtu) {
-  const uint32_t limit = records_[ifindex].mtu_limit;
+  const uint32_t limit = most_mtu(ifindex);
   if (mtu < kLeastMtu || mtu > limit) return fail(EINVAL, "mtu {}: accepted {}..{}", mtu, kLeastMtu, limit);
   interfaces_[ifindex].mtu.store(mtu, std::memory_order_relaxed);
   return {};
@@ -294,7 +295,9 @@ Status InterfaceTable::set_mtu(uint32_t ifindex, uint32_t mtu) {
 Status InterfaceTable::set_mac(uint32_t ifindex, Mac mac) {
   if (is_multicast(mac) || mac == 0)
     return fail(EADDRNOTAVAIL, "address {}: accepted unicast MAC addresses", format_mac(mac));
+  leave_mac(ifindex);
   interfaces_[ifindex].mac.store(mac, std::memory_order_relaxed);
+  enter_mac(ifindex);
   return {};
 }
 

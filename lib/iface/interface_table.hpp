@@ -33,10 +33,18 @@ constexpr uint16_t kMostPorts = 64;
 constexpr uint32_t kLeastMtu = 68;  // RFC 791
 constexpr uint32_t kDefaultInterfaceLimit = 4'194'304;
 
+// The MAC addresses of what is stacked on a port, where they are not the port's own: what its device must
+// receive beside that. Control thread.
+struct OwnMacs {
+  std::map<Mac, uint32_t> count;  // interfaces that have it
+  uint64_t changes = 0;           // grows when an address appears or goes
+};
+
 // Which interface a frame of a port belongs to.
 struct PortDemux {
   std::atomic<uint32_t> untagged{kNoInterface};
   VlanDemux vlans;
+  OwnMacs own_macs;
 };
 
 // 1..15 characters, no '/', no white space, not '.' or '..' (dev_valid_name of the kernel, which also refuses
@@ -123,7 +131,18 @@ class InterfaceTable final : public Returnable {
   void set_flag(uint32_t ifindex, uint32_t setting, bool on) noexcept;
   // It uses the addresses of that interface as its own; kNoInterface ends that.
   void set_unnumbered(uint32_t ifindex, uint32_t lender) noexcept;
-  // Admin up, and every interface it is stacked on too; of a pair both ends.
+  // Ports: the device has a link, or cannot tell. Constant time: nothing is walked.
+  void set_carrier(uint32_t ifindex, bool carrier) noexcept;
+  bool has_carrier(uint32_t ifindex) const noexcept {
+    return (interfaces_[ifindex].flags.load(std::memory_order_relaxed) & Interface::kNoCarrier) == 0;
+  }
+  // Ports: what one tag and two tags take from the longest IP packet, at most 15 bytes each.
+  void set_tag_losses(uint32_t ifindex, uint32_t one_tag, uint32_t two_tags) noexcept;
+  // It has the address of the port it is stacked on, and follows it.
+  bool shares_port_mac(uint32_t ifindex) const noexcept;
+  // The largest MTU it can be given now: the parent's, or what its kind allows.
+  uint32_t most_mtu(uint32_t ifindex) const noexcept;
+  // Admin up with a carrier, and every interface it is stacked on too; of a pair both ends.
   bool oper_up(uint32_t ifindex) const noexcept;
 
   // Sums over all workers: one cache line each.
@@ -171,6 +190,8 @@ class InterfaceTable final : public Returnable {
   void enter_parent(uint32_t ifindex) noexcept;
   void leave_parent(uint32_t ifindex) noexcept;
   void update_up_flag(uint32_t ifindex) noexcept;
+  void enter_mac(uint32_t ifindex);
+  void leave_mac(uint32_t ifindex) noexcept;
 
   SlotSpace slots_;
   BlockPools& blocks_;

@@ -109,8 +109,8 @@ inline void punt(Path& path, rte_mbuf* mbuf) noexcept {
   rte_pktmbuf_free(mbuf);
 }
 
-// Gives a packet of our own making, which has its egress, an mbuf with room for `bytes` from the network header
-// on, and counts it. False when there is none: then that is counted as its drop.
+// Gives a packet of our own making, which has its egress, an mbuf with room for `bytes` from the network
+// header on, and counts it. False when there is none: then that is counted as its drop.
 bool originate(Path& path, Packet& packet, uint32_t bytes) noexcept;
 
 // Cuts the packet to its first `keep` bytes (it has that many): Ethernet's padding goes.
@@ -126,7 +126,8 @@ inline void trim(rte_mbuf* mbuf, uint32_t keep) noexcept {
 // come from a message or a parked packet: the slot may have been given back, or to somebody else.
 const Interface* find_live(const Path& path, uint32_t ifindex, uint64_t id) noexcept;
 
-// The longest IP packet the interface can send at this moment; 0 when it or its port is down or gone.
+// The longest IP packet the interface can send at this moment; 0 when it or its port is down or gone, or the
+// port has no carrier.
 inline uint32_t sendable_bytes(const Path& path, const Interface& egress) noexcept {
   if (!egress.live_and_up()) [[unlikely]]
     return 0;
@@ -136,9 +137,12 @@ inline uint32_t sendable_bytes(const Path& path, const Interface& egress) noexce
   if (port.queue == kNoQueue) [[unlikely]]
     return 0;
   const Interface& of_port = path.interface(port.ifindex);
-  if (!of_port.live_and_up()) [[unlikely]]
+  constexpr uint32_t kLooked = Interface::kLive | Interface::kUp | Interface::kNoCarrier;
+  const uint32_t flags = of_port.flags.load(std::memory_order_acquire);
+  if ((flags & kLooked) != (Interface::kLive | Interface::kUp)) [[unlikely]]
     return 0;
-  const uint32_t port_mtu = of_port.mtu.load(std::memory_order_relaxed);
+  const uint32_t port_mtu =
+      of_port.mtu.load(std::memory_order_relaxed) - Interface::tag_loss(flags, egress.tag_bytes);
   return mtu < port_mtu ? mtu : port_mtu;
 }
 

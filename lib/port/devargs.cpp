@@ -10,9 +10,20 @@
 namespace mayfly {
 namespace {
 
-constexpr std::array<std::string_view, 8> kKnownDrivers = {"net_af_packet", "net_af_xdp",     "net_memif",
-                                                           "net_null",      "net_pcap",       "net_ring",
-                                                           "net_tap",       "net_virtio_user"};
+constexpr std::array<std::string_view, 9> kKnownDrivers = {"net_af_packet", "net_af_xdp", "net_bonding",
+                                                           "net_memif",     "net_null",   "net_pcap",
+                                                           "net_ring",      "net_tap",    "net_virtio_user"};
+
+// The next comma that stands in no parentheses.
+size_t find_comma(std::string_view text) {
+  int depth = 0;
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (text[at] == '(') ++depth;
+    if (text[at] == ')') --depth;
+    if (text[at] == ',' && depth <= 0) return at;
+  }
+  return std::string_view::npos;
+}
 
 }  // namespace
 
@@ -20,7 +31,7 @@ Devargs Devargs::parse(std::string_view text) {
   Devargs devargs;
   bool first = true;
   while (!text.empty()) {
-    const size_t comma = text.find(',');
+    const size_t comma = find_comma(text);
     const std::string_view piece = text.substr(0, comma);
     text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
     if (first) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
-// A device as users write it: "net_af_packet0,iface=veth0" is a driver, a number of theirs, and arguments.
+// A device as users write it: "net_af_packet0,iface=veth0" is a driver, a number of theirs, and arguments. A
+// value in parentheses may hold commas (bonding.hpp).
 
 #include <optional>
 #include <string>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "port/device.hpp"
 
+#include <net/if.h>
 #include <rte_dev.h>
 #include <rte_devargs.h>
 #include <rte_ethdev.h>
@@ -13,12 +14,27 @@
 #include "base/log.hpp"
 #include "port/device_errors.hpp"
 #include "port/eal_log.hpp"
+#include "port/rss.hpp"
 
 namespace mayfly {
 namespace {
 
-constexpr uint64_t kWantedRss = RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP;
 constexpr uint32_t kFcsBytes = 4;
+// Of a queue of net_af_xdp: its fill ring, and what it was sending.
+constexpr uint64_t kXdpBuffersKept = 2 * 2'048;
+constexpr uint32_t kPageBytes = 4'096;
+constexpr uint32_t kMemifBufferBytes = 2'048;  // the driver's default
+
+// On DPDK's interrupt thread: only a mark, which refresh() finds.
+int mark_removed(uint16_t, rte_eth_event_type, void* removed, void*) {
+  static_cast<std::atomic<bool>*>(removed)->store(true, std::memory_order_release);
+  return 0;
+}
+
+void mark_unplugged(const char*, rte_dev_event_type type, void* removed) {
+  if (type == RTE_DEV_EVENT_REMOVE)
+    static_cast<std::atomic<bool>*>(removed)->store(true, std::memory_order_release);
+}
 
 std::vector<std::string> offload_names(uint64_t offloads, const char* (*name_of)(uint64_t)) {
   std::vector<std::string> names;
@@ -55,7 +71,7 @@ Result<std::unique_ptr<Device>> Device::open(const PortSettings& settings, rte_m
     if (opened) opened = device->plan(offered);
     if (opened) opened = device->configure(offered, words);
     if (opened) opened = device->set_up_queues(offered, words);
-    if (opened) opened = device->start(words);
+    if (opened) opened = device->start(offered, words);
     if (opened) device->describe(offered);
   }
   if (!opened) return fail(opened.error().code, "{}: {}", settings.name, opened.error().text);
@@ -80,6 +96,13 @@ Status Device::prepare() {
   if (!is_pci(devargs_) && rte_eth_dev_get_port_by_name(devargs_.device.c_str(), &taken) == 0)
     return fail(EEXIST, "devargs '{}': the device {} exists already: give it another number",
                 settings_.devargs, devargs_.device);
+  if (!devargs_.is_of("net_bonding")) return {};
+  if (auto opened = members_.open(devargs_, settings_, room_.buffer_bytes, info_.notes); !opened)
+    return opened;
+  kernel_ifindexes_ = members_.kernel_ifindexes();
+  room_.kernel_interface = members_.kernel_interface();
+  if (members_.kernel_mtu() != 0) room_.kernel_mtu = members_.kernel_mtu();
+  if (members_.ring_frame() != 0) room_.ring_frame = members_.ring_frame();
   return {};
 }
 
@@ -95,7 +118,29 @@ Status Device::prepare_kernel_interface() {
   kernel_ = *kernel;
   room_.kernel_interface = info_.kernel_interface;
   room_.kernel_mtu = kernel_->mtu;
-  if (!packet_socket) return {};
+  kernel_ifindexes_ = {kernel_->ifindex};
+  if (packet_socket) return prepare_packet_socket();
+  return devargs_.is_of("net_af_xdp") ? prepare_xdp_socket() : Status();
+}
+
+// The driver lends whole mbufs to the kernel, which takes none larger than a page.
+Status Device::prepare_xdp_socket() {
+  const uint32_t element = pool_.header_size + pool_.elt_size + pool_.trailer_size;
+  if (element > kPageBytes)
+    return fail(EINVAL,
+                "devargs '{}': its mbufs are {} B with their headers, accepted at most {}: set "
+                "mbufs.size: {} or less",
+                settings_.devargs, element, kPageBytes,
+                room_.buffer_bytes + RTE_PKTMBUF_HEADROOM - (element - kPageBytes));
+  const uint32_t queues = std::max(settings_.rx_queues, settings_.tx_queues);
+  if (queues > 1 && devargs_.find("queue_count") == nullptr) {
+    devargs_.add("queue_count", fmt::format("{}", queues));
+    info_.notes.push_back(fmt::format("added to the devargs: queue_count={}", queues));
+  }
+  return {};
+}
+
+Status Device::prepare_packet_socket() {
   if (auto permitted = check_packet_socket_permission(); !permitted) return permitted;
   const auto ring = complete_packet_ring(devargs_, settings_, room_.buffer_bytes, info_.notes);
   if (!ring) return std::unexpected(ring.error());
@@ -124,6 +169,7 @@ Status Device::probe(const EalErrorScope& words) {
     return fail(ENODEV, "{}: the driver made no Ethernet device of it{}", devargs_.device, words.reason());
   }
   if (ring_drops_) ring_drops_->after_probe(kernel_->ifindex);
+  watch_removal();
   return {};
 }
 
@@ -132,8 +178,13 @@ Status Device::check_queues(const rte_eth_dev_info& offered) const {
 }
 
 Status Device::plan(const rte_eth_dev_info& offered) {
-  // net_af_packet tells its driver's limit of 1,500, which neither the kernel's rings nor its interface have.
-  if (!is_packet_socket()) {
+  // net_af_packet and net_memif tell of a limit of 1,500, which neither the kernel's rings nor memif's
+  // buffers have.
+  if (is_memif()) {
+    const auto bytes = devargs_.number("bsize");
+    if (!bytes) return std::unexpected(bytes.error());
+    room_.ring_frame = bytes->value_or(kMemifBufferBytes);
+  } else if (counts_mtu()) {
     const uint32_t overhead = overhead_bytes(offered);
     room_.header_bytes = overhead - kFcsBytes;
     room_.least_mtu = std::max<uint32_t>(offered.min_mtu, room_.least_mtu);
@@ -148,19 +199,25 @@ Status Device::plan(const rte_eth_dev_info& offered) {
 
 Status Device::configure(const rte_eth_dev_info& offered, const EalErrorScope& words) {
   rte_eth_conf wanted{};
-  if (!is_packet_socket()) wanted.rxmode.mtu = limits_.device_mtu;
+  if (counts_mtu()) wanted.rxmode.mtu = limits_.device_mtu;
   if (limits_.needs_scatter) wanted.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_SCATTER;
   // Never MBUF_FAST_FREE: mbufs of a port leave through any other, and may be shared.
   wanted.txmode.offloads = offered.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
-  if (settings_.rx_queues > 1 && offered.flow_type_rss_offloads != 0) {
-    wanted.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
-    wanted.rx_adv_conf.rss_conf.rss_hf = offered.flow_type_rss_offloads & kWantedRss;
-    info_.rss = true;
-  }
+  if ((*offered.dev_flags & RTE_ETH_DEV_INTR_RMV) != 0) wanted.intr_conf.rmv = 1;
+  const RssTypes rss = choose_rss(settings_.rx_queues > 1 ? offered.flow_type_rss_offloads : 0);
+  uint64_t& rss_types = wanted.rx_adv_conf.rss_conf.rss_hf;
+  rss_types = rss.all;
+  if (rss_types != 0) wanted.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
   const uint16_t rx_queues = static_cast<uint16_t>(settings_.rx_queues);
   const uint16_t tx_queues = static_cast<uint16_t>(settings_.tx_queues);
-  if (const int error = rte_eth_dev_configure(info_.port, rx_queues, tx_queues, &wanted); error != 0)
-    return device_error(devargs_, "can not be configured", error, words.reason());
+  int error = rte_eth_dev_configure(info_.port, rx_queues, tx_queues, &wanted);
+  if (error != 0 && rss.without_tags != 0 && rss.without_tags != rss.all) {
+    rss_types = rss.without_tags;
+    error = rte_eth_dev_configure(info_.port, rx_queues, tx_queues, &wanted);
+  }
+  info_.rss_types = rss_names(rss_types);
+  info_.rss_offered = rss_names(offered.flow_type_rss_offloads);
+  if (error != 0) return device_error(devargs_, "can not be configured", error, words.reason());
   info_.rx_offloads = offload_names(wanted.rxmode.offloads, rte_eth_dev_rx_offload_name);
   info_.tx_offloads = offload_names(wanted.txmode.offloads, rte_eth_dev_tx_offload_name);
   room_.scatter = limits_.needs_scatter;
@@ -193,10 +250,10 @@ Status Device::set_up_queues(const rte_eth_dev_info& offered, const EalErrorScop
   return {};
 }
 
-Status Device::start(const EalErrorScope& words) {
+Status Device::start(const rte_eth_dev_info& offered, const EalErrorScope& words) {
   // Physical devices take it from the configuration; on a kernel interface it would change the interface
   // itself.
-  if (!is_pci(devargs_) && !kernel_) {
+  if (!is_pci(devargs_) && !keeps_driver_mtu()) {
     const int error = rte_eth_dev_set_mtu(info_.port, static_cast<uint16_t>(limits_.device_mtu));
     if (error != 0 && error != -ENOTSUP)
       return device_error(devargs_, fmt::format("refuses an MTU of {}", limits_.device_mtu), error,
@@ -205,12 +262,15 @@ Status Device::start(const EalErrorScope& words) {
   if (const int error = rte_eth_dev_start(info_.port); error != 0)
     return device_error(devargs_, "does not start", error, words.reason());
   started_ = true;
+  info_.most_mac_filters = offered.max_mac_addrs > 0 ? offered.max_mac_addrs - 1 : 0;
   settle_mac();
   settle_promiscuous();
   return {};
 }
 
-// A device without an address gets one of its own: it is the source of what its interface sends.
+// net_tap is a wire to the kernel, whose end of it has the address that the driver gives both: ours differs
+// in its last bit. Any other device without an address gets one of its own: it is the source of what its
+// interface sends.
 void Device::settle_mac() {
   rte_ether_addr address{};
   rte_eth_macaddr_get(info_.port, &address);
@@ -220,19 +280,67 @@ void Device::settle_mac() {
     info_.notes.emplace_back("the device has no MAC address: a random one was given");
   }
   info_.mac = load_mac(address.addr_bytes);
+  if (!shares_mac_with_kernel()) return;
+  info_.mac ^= 1;
+  info_.notes.push_back(fmt::format("the kernel's end has {}, the port {}",
+                                    format_mac(load_mac(address.addr_bytes)), format_mac(info_.mac)));
 }
 
+// Multicast always: neighbour discovery lives on it.
 void Device::settle_promiscuous() {
+  rte_eth_allmulticast_enable(info_.port);
+  if (auto applied = apply_promiscuous(); !applied && applied.error().code != EOPNOTSUPP)
+    info_.warnings.push_back(
+        fmt::format("{}: frames to other MAC addresses may not arrive", applied.error().text));
+}
+
+Status Device::apply_promiscuous() {
+  info_.promiscuous_wanted = settings_.promiscuous;
+  info_.promiscuous_reason.clear();
   if (settings_.promiscuous)
-    if (const int error = rte_eth_promiscuous_enable(info_.port); error != 0 && error != -ENOTSUP)
-      info_.warnings.push_back(
-          fmt::format("promiscuous mode is refused ({}): frames to other MAC addresses do not arrive",
-                      std::strerror(-error)));
+    filter_.clear(info_.port);
+  else
+    info_.promiscuous_reason = filter_.apply(info_.port, wanted_filter_, info_.most_mac_filters);
+  info_.mac_filters = filter_.size();
+  const bool on = settings_.promiscuous || !info_.promiscuous_reason.empty();
+  int error = 0;
+  if (on != (rte_eth_promiscuous_get(info_.port) == 1))
+    error = on ? rte_eth_promiscuous_enable(info_.port) : rte_eth_promiscuous_disable(info_.port);
   info_.promiscuous = rte_eth_promiscuous_get(info_.port) == 1;
+  if (error == 0 || on != settings_.promiscuous) return {};
+  return fail(error == -ENOTSUP ? EOPNOTSUPP : -error, "{}: promiscuous {}: {} refuses it: {}",
+              settings_.name, on ? "on" : "off", devargs_.device, std::strerror(-error));
+}
+
+void Device::watch_removal() {
+  rte_eth_dev_callback_register(info_.port, RTE_ETH_EVENT_INTR_RMV, mark_removed, &removed_);
+  if (is_pci(devargs_)) rte_dev_event_callback_register(devargs_.device.c_str(), mark_unplugged, &removed_);
+}
+
+void Device::look_for_removal() {
+  if (info_.gone) return;
+  if (removed_.load(std::memory_order_acquire)) {
+    info_.gone = true;
+    info_.gone_reason = fmt::format("{} was removed", devargs_.device);
+  }
+  char name[IF_NAMESIZE];
+  if (kernel_ifindexes_.empty() || std::ranges::any_of(kernel_ifindexes_, [&](uint32_t ifindex) {
+        return if_indextoname(ifindex, name) != nullptr || errno != ENXIO;
+      }))
+    return;
+  info_.gone = true;
+  info_.gone_reason = info_.kernel_interface.empty()
+                          ? fmt::format("the kernel interfaces below {} were deleted", devargs_.device)
+                          : fmt::format("kernel interface '{}' was deleted", info_.kernel_interface);
 }
 
 void Device::describe(const rte_eth_dev_info& offered) {
   device_ = offered.device;
+  if (kernel_ifindexes_.empty() && offered.if_index != 0) {
+    kernel_ifindexes_ = {offered.if_index};
+    char name[IF_NAMESIZE];
+    if (if_indextoname(offered.if_index, name) != nullptr) info_.kernel_interface = name;
+  }
   info_.driver = offered.driver_name;
   info_.numa_node = rte_eth_dev_socket_id(info_.port);
   info_.mtu = settings_.mtu;
@@ -252,7 +360,7 @@ void Device::describe(const rte_eth_dev_info& offered) {
       if (wanted != got)
         info_.notes.push_back(fmt::format("{}: {} became {}, which the device accepts", what, wanted, got));
   }
-  if (info_.rx_queues > 1 && !info_.rss && !ring_)
+  if (info_.rx_queues > 1 && info_.rss_types.empty() && !ring_)
     info_.notes.emplace_back("the device has no RSS: its driver alone decides which queue gets a packet");
   warn_about_frames();
 }
@@ -262,6 +370,9 @@ void Device::warn_about_frames() {
     info_.warnings.emplace_back(
         "net_af_packet delivers an 802.1ad outer tag as 802.1Q: use net_pcap or net_af_xdp where 802.1ad "
         "matters");
+  if (devargs_.is_of("net_af_xdp"))
+    info_.notes.emplace_back(
+        "the driver does not give back the mbufs of its fill ring, 2,048 a queue, when it is closed");
   if (kernel_ && !kernel_->up)
     info_.warnings.push_back(
         fmt::format("{} is down: ip link set dev {} up", info_.kernel_interface, info_.kernel_interface));
@@ -273,9 +384,19 @@ void Device::warn_about_frames() {
                                       info_.mtu + kVlanTagBytes);
 }
 
+uint64_t Device::buffers_kept() const noexcept {
+  return devargs_.is_of("net_af_xdp") ? kXdpBuffersKept * std::max(info_.rx_queues, info_.tx_queues) : 0;
+}
+
 void Device::refresh() {
   const EalErrorScope quiet;
+  look_for_removal();
+  if (info_.gone) {
+    info_.link_up = false;
+    return;
+  }
   rte_eth_link link{};
+  info_.link_up = true;
   if (rte_eth_link_get_nowait(info_.port, &link) == 0) {
     info_.link_up = link.link_status == RTE_ETH_LINK_UP;
     info_.full_duplex = link.link_duplex == RTE_ETH_LINK_FULL_DUPLEX;
@@ -308,7 +429,7 @@ Status Device::set_mtu(uint32_t mtu) {
   }
   const auto limits = plan_frames(mtu, room);
   if (!limits) return fail(limits.error().code, "{}: {}", settings_.name, limits.error().text);
-  if (!kernel_) {
+  if (!keeps_driver_mtu()) {
     const EalErrorScope words;
     const int error = rte_eth_dev_set_mtu(info_.port, static_cast<uint16_t>(limits->device_mtu));
     if (error == -EBUSY)
@@ -335,6 +456,10 @@ Status Device::set_mac(Mac mac) {
   rte_ether_addr address{};
   store_mac(address.addr_bytes, mac);
   const EalErrorScope words;
+  if (shares_mac_with_kernel()) {
+    info_.mac = mac;
+    return {};
+  }
   if (const int error = rte_eth_dev_default_mac_addr_set(info_.port, &address); error != 0)
     return fail(error == -ENOTSUP ? EOPNOTSUPP : -error, "{}: address {}: {} refuses it: {}{}",
                 settings_.name, format_mac(mac), devargs_.device, std::strerror(-error), words.reason());
@@ -342,14 +467,38 @@ Status Device::set_mac(Mac mac) {
   return {};
 }
 
-Status Device::set_promiscuous(bool on) {
-  const EalErrorScope words;
-  const int error = on ? rte_eth_promiscuous_enable(info_.port) : rte_eth_promiscuous_disable(info_.port);
-  if (error != 0)
-    return fail(error == -ENOTSUP ? EOPNOTSUPP : -error, "{}: promiscuous {}: {} refuses it: {}{}",
-                settings_.name, on ? "on" : "off", devargs_.device, std::strerror(-error), words.reason());
-  info_.promiscuous = on;
-  return {};
+Status Device::set_promiscuous(bool on, const MacFilterRequest& filter) {
+  const EalErrorScope quiet;
+  const bool before = std::exchange(settings_.promiscuous, on);
+  wanted_filter_ = filter;
+  auto applied = apply_promiscuous();
+  if (applied) return {};
+  settings_.promiscuous = before;
+  [[maybe_unused]] auto undone = apply_promiscuous();
+  return applied;
+}
+
+void Device::set_filter(const MacFilterRequest& filter) {
+  const EalErrorScope quiet;
+  wanted_filter_ = filter;
+  if (auto applied = apply_promiscuous(); !applied)
+    log(LogLevel::warning, "port", "{}", applied.error().text);
+}
+
+ExtendedCounters Device::read_xstats() const {
+  const EalErrorScope quiet;
+  ExtendedCounters counters;
+  const int count = rte_eth_xstats_get_names(info_.port, nullptr, 0);
+  if (count <= 0) return counters;
+  std::vector<rte_eth_xstat_name> names(static_cast<size_t>(count));
+  std::vector<rte_eth_xstat> values(static_cast<size_t>(count));
+  const auto most = static_cast<unsigned>(count);
+  if (rte_eth_xstats_get_names(info_.port, names.data(), most) != count ||
+      rte_eth_xstats_get(info_.port, values.data(), most) != count)
+    return counters;
+  for (const rte_eth_xstat& value : values)
+    if (value.id < names.size()) counters.emplace_back(names[value.id].name, value.value);
+  return counters;
 }
 
 // What was sent into a net_ring waits in the ring as mbufs of ours, and the driver frees the ring without
@@ -363,11 +512,14 @@ void Device::drain_ring() {
 
 Device::~Device() {
   if (info_.port == kNoPort) return;
+  rte_eth_dev_callback_unregister(info_.port, RTE_ETH_EVENT_INTR_RMV, mark_removed, &removed_);
+  if (is_pci(devargs_)) rte_dev_event_callback_unregister(devargs_.device.c_str(), mark_unplugged, &removed_);
   if (started_ && devargs_.is_of("net_ring")) drain_ring();
   rte_eth_dev_info offered{};
   if (device_ == nullptr && rte_eth_dev_info_get(info_.port, &offered) == 0) device_ = offered.device;
   if (started_) {
-    if (kernel_ && !kernel_->promiscuous && info_.promiscuous) rte_eth_promiscuous_disable(info_.port);
+    if (kernel_ && !info_.gone && !kernel_->promiscuous && info_.promiscuous)
+      rte_eth_promiscuous_disable(info_.port);
     if (const int error = rte_eth_dev_stop(info_.port); error != 0)
       log(LogLevel::warning, "port", "{}: {} does not stop: {}", settings_.name, info_.device,
           std::strerror(-error));

@@ -10,13 +10,16 @@
 // leaks them when it is closed. So a device is never stopped to be started again, and everything its start
 // could stumble over is checked before it is probed.
 
+#include <atomic>
 #include <memory>
 #include <optional>
 
 #include "base/result.hpp"
+#include "port/bonding.hpp"
 #include "port/devargs.hpp"
 #include "port/frame_limits.hpp"
 #include "port/kernel_interface.hpp"
+#include "port/mac_filter.hpp"
 #include "port/packet_ring.hpp"
 #include "port/port.hpp"
 
@@ -39,30 +42,52 @@ class Device {
   const PortInfo& info() const noexcept { return info_; }
   const PortCounters& counters() const noexcept { return counters_; }
 
+  // Mbufs that the driver may keep when it is closed.
+  uint64_t buffers_kept() const noexcept;
+
   // Link and counters, afresh.
   void refresh();
   // While it runs. ERANGE, EOPNOTSUPP, EBUSY (the device changes it only while stopped).
   Status set_mtu(uint32_t mtu);
   Status set_mac(Mac mac);
-  Status set_promiscuous(bool on);
+  // Off: the device receives its own address and those of the filter, and all of multicast. Where its filter
+  // has no room for them it stays promiscuous, and info() says why.
+  Status set_promiscuous(bool on, const MacFilterRequest& filter);
+  void set_filter(const MacFilterRequest& filter);
+  ExtendedCounters read_xstats() const;
 
  private:
   Device(const PortSettings& settings, rte_mempool& pool);
 
   Status prepare();
   Status prepare_kernel_interface();
+  Status prepare_packet_socket();
+  Status prepare_xdp_socket();
   Status probe(const EalErrorScope& words);
   Status check_queues(const rte_eth_dev_info& offered) const;
   Status plan(const rte_eth_dev_info& offered);
   Status configure(const rte_eth_dev_info& offered, const EalErrorScope& words);
   Status set_up_queues(const rte_eth_dev_info& offered, const EalErrorScope& words);
-  Status start(const EalErrorScope& words);
+  Status start(const rte_eth_dev_info& offered, const EalErrorScope& words);
   void settle_mac();
   void settle_promiscuous();
+  Status apply_promiscuous();
+  void watch_removal();
+  void look_for_removal();
   void describe(const rte_eth_dev_info& offered);
   void warn_about_frames();
   void drain_ring();
   bool is_packet_socket() const noexcept { return ring_.has_value(); }
+  bool is_memif() const noexcept { return devargs_.is_of("net_memif"); }
+  // Its driver's word on the MTU counts.
+  bool counts_mtu() const noexcept {
+    return !is_packet_socket() && !is_memif() && members_.kernel_ifindexes().empty();
+  }
+  // Its MTU is that of the kernel's interface, which is not ours to change; or the driver counts none.
+  bool keeps_driver_mtu() const noexcept {
+    return kernel_.has_value() || !members_.kernel_ifindexes().empty() || is_memif();
+  }
+  bool shares_mac_with_kernel() const noexcept { return devargs_.is_of("net_tap"); }
 
   PortSettings settings_;
   rte_mempool& pool_;
@@ -70,6 +95,11 @@ class Device {
   std::optional<PacketRing> ring_;
   std::optional<KernelInterface> kernel_;  // as it was before the device was opened
   std::optional<PacketRingDrops> ring_drops_;
+  BondMembers members_;
+  MacFilter filter_;
+  MacFilterRequest wanted_filter_;
+  std::vector<uint32_t> kernel_ifindexes_;  // it is gone when all of these are
+  std::atomic<bool> removed_{false};        // set by DPDK's interrupt thread
   FrameRoom room_;
   FrameLimits limits_;
   rte_device* device_ = nullptr;

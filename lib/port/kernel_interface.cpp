@@ -4,7 +4,9 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <linux/capability.h>
+#include <linux/ethtool.h>
 #include <linux/if_packet.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -102,6 +104,10 @@ Result<KernelInterface> read_kernel_interface(const std::string& name) {
   interface.up = (request.ifr_flags & IFF_UP) != 0;
   interface.running = (request.ifr_flags & IFF_RUNNING) != 0;
   interface.promiscuous = (request.ifr_flags & IFF_PROMISC) != 0;
+  // IFF_RUNNING follows a carrier up to a second later.
+  ethtool_value carrier{.cmd = ETHTOOL_GLINK, .data = 0};
+  request.ifr_data = reinterpret_cast<char*>(&carrier);
+  if (ask(SIOCETHTOOL)) interface.running = carrier.data != 0;
   return interface;
 }
 

@@ -11,6 +11,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/address.hpp"
@@ -41,6 +42,16 @@ struct PortCounters {
   uint64_t ierrors = 0, oerrors = 0;
 };
 
+// Counters by the names that the driver gives them.
+using ExtendedCounters = std::vector<std::pair<std::string, uint64_t>>;
+
+// Addresses beside its own that a device must receive while it is not promiscuous.
+constexpr size_t kMostMacFilters = 256;
+struct MacFilterRequest {
+  std::vector<Mac> macs;  // at most kMostMacFilters of them
+  uint64_t count = 0;     // how many there are in all
+};
+
 constexpr uint32_t kUnknownSpeed = UINT32_MAX;
 
 struct PortInfo {
@@ -52,7 +63,7 @@ struct PortInfo {
   int numa_node = -1;            // -1: any
   Mac mac = 0;
 
-  bool link_up = false;
+  bool link_up = false;  // true where the device cannot tell
   bool full_duplex = false;
   uint32_t speed_mbps = kUnknownSpeed;
 
@@ -64,9 +75,16 @@ struct PortInfo {
   uint32_t rx_queues = 0, tx_queues = 0;
   uint32_t most_rx_queues = 0, most_tx_queues = 0;
   uint32_t rx_descriptors = 0, tx_descriptors = 0;
-  bool promiscuous = false;
-  bool rss = false;
+  bool promiscuous = false;         // what the device does
+  bool promiscuous_wanted = false;  // what it was told
+  std::string promiscuous_reason;   // why it is on although it is not wanted; empty: it is not
+  uint32_t mac_filters = 0;         // addresses beside its own that its filter lets pass
+  uint32_t most_mac_filters = 0;
+  std::vector<std::string> rss_types, rss_offered;    // in use (empty: no RSS), and what the device could do
   std::vector<std::string> rx_offloads, tx_offloads;  // in use, by DPDK's names
+
+  bool gone = false;        // it vanished: unplugged, or its kernel interface was deleted
+  std::string gone_reason;  // "kernel interface 'veth0' was deleted"
 
   std::vector<std::string> notes;     // what was adjusted or added
   std::vector<std::string> warnings;  // what the user may trip over

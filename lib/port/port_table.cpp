@@ -46,6 +46,8 @@ std::string_view describe(PortState state) noexcept {
       return "stopping";
     case PortState::failed:
       return "failed";
+    case PortState::gone:
+      return "gone";
   }
   return "?";
 }
@@ -99,13 +101,14 @@ Status PortTable::check_settings(const PortSettings& settings) const {
   return {};
 }
 
-Status PortTable::begin_add(PortSettings settings, uint64_t cookie) {
+Status PortTable::begin_add(PortSettings settings, uint64_t cookie, bool keep_failed) {
   if (auto valid = check_settings(settings); !valid) return valid;
   if (const uint32_t failed = slot_of(settings.name); failed != kNoSlot) entries_.erase(failed);
   settings.tx_queues = worker_count();
   const uint32_t slot = next_slot_++;
   Entry& entry = entries_[slot];
   entry.settings = settings;
+  entry.keep_failed = keep_failed;
   entry.workers = assign_queues(settings.rx_queues, worker_loads());
   PortRequest request;
   request.type = PortRequest::Type::add;
@@ -129,10 +132,9 @@ Status PortTable::begin_remove(std::string_view name, RetireList& list, uint64_t
     take_back(slot);
     return {};
   }
-  if (interfaces_.exists(entry.ifindex) && interfaces_.interface(entry.ifindex).id == entry.interface_id)
-    return fail(EBUSY, "port '{}' still has its interface: delete that first", name);
+  if (has_interface(entry)) return fail(EBUSY, "port '{}' still has its interface: delete that first", name);
+  if (entry.state == PortState::running) publish_without(entry, list);
   entry.state = PortState::stopping;
-  publish(entry.spares, list);
   auto* retired =
       new PortRetired{{{}, sizeof(PortRetired), kPortRetired.id(), 0}, this, slot, std::string(name)};
   list.retire(retired->retired);
@@ -156,13 +158,18 @@ Result<uint32_t> PortTable::running_slot(std::string_view name) const {
   return slot;
 }
 
+PortRequest PortTable::request_of(PortRequest::Type type, uint32_t slot, uint64_t cookie) const {
+  PortRequest request;
+  request.type = type;
+  request.slot = slot;
+  request.cookie = cookie;
+  return request;
+}
+
 Status PortTable::begin_set_mtu(std::string_view name, uint32_t mtu, uint64_t cookie) {
   const auto slot = running_slot(name);
   if (!slot) return std::unexpected(slot.error());
-  PortRequest request;
-  request.type = PortRequest::Type::set_mtu;
-  request.slot = *slot;
-  request.cookie = cookie;
+  PortRequest request = request_of(PortRequest::Type::set_mtu, *slot, cookie);
   request.mtu = mtu;
   thread_.post(std::move(request));
   return {};
@@ -171,10 +178,7 @@ Status PortTable::begin_set_mtu(std::string_view name, uint32_t mtu, uint64_t co
 Status PortTable::begin_set_mac(std::string_view name, Mac mac, uint64_t cookie) {
   const auto slot = running_slot(name);
   if (!slot) return std::unexpected(slot.error());
-  PortRequest request;
-  request.type = PortRequest::Type::set_mac;
-  request.slot = *slot;
-  request.cookie = cookie;
+  PortRequest request = request_of(PortRequest::Type::set_mac, *slot, cookie);
   request.mac = mac;
   thread_.post(std::move(request));
   return {};
@@ -183,13 +187,54 @@ Status PortTable::begin_set_mac(std::string_view name, Mac mac, uint64_t cookie)
 Status PortTable::begin_set_promiscuous(std::string_view name, bool on, uint64_t cookie) {
   const auto slot = running_slot(name);
   if (!slot) return std::unexpected(slot.error());
-  PortRequest request;
-  request.type = PortRequest::Type::set_promiscuous;
-  request.slot = *slot;
-  request.cookie = cookie;
+  PortRequest request = request_of(PortRequest::Type::set_promiscuous, *slot, cookie);
   request.promiscuous = on;
+  request.filter = filter_of(entries_[*slot]);
   thread_.post(std::move(request));
   return {};
+}
+
+Status PortTable::begin_read_xstats(std::string_view name, uint64_t cookie) {
+  const auto slot = running_slot(name);
+  if (!slot) return std::unexpected(slot.error());
+  thread_.post(request_of(PortRequest::Type::xstats, *slot, cookie));
+  return {};
+}
+
+uint64_t PortTable::expect_answer() {
+  awaited_[next_cookie_] = std::nullopt;
+  return next_cookie_++;
+}
+
+std::optional<PortTable::Answer> PortTable::answer(uint64_t cookie) {
+  const auto found = awaited_.find(cookie);
+  if (found == awaited_.end() || !found->second) return std::nullopt;
+  Answer answer = std::move(*found->second);
+  awaited_.erase(found);
+  return answer;
+}
+
+MacFilterRequest PortTable::filter_of(Entry& entry) {
+  const OwnMacs& own = interfaces_.port_demux(entry.info.port).own_macs;
+  entry.filter_changes = own.changes;
+  MacFilterRequest filter;
+  filter.count = own.count.size();
+  for (const auto& [mac, interfaces] : own.count) {
+    if (filter.macs.size() == kMostMacFilters) break;
+    filter.macs.push_back(mac);
+  }
+  return filter;
+}
+
+void PortTable::sync_filters() {
+  for (auto& [slot, entry] : entries_) {
+    if (entry.state != PortState::running || entry.info.promiscuous_wanted ||
+        entry.filter_changes == interfaces_.port_demux(entry.info.port).own_macs.changes)
+      continue;
+    PortRequest request = request_of(PortRequest::Type::set_filter, slot, 0);
+    request.filter = filter_of(entry);
+    thread_.post(std::move(request));
+  }
 }
 
 void PortTable::refresh() {
@@ -222,13 +267,16 @@ void PortTable::poll_completions(RetireList& list, const std::function<void(cons
         log(LogLevel::info, "port", "{}: closed", event.name);
         break;
       case PortRequest::Type::refresh:
-        if (!finish_refresh(reply.slot, reply)) continue;
-        event.type = PortEvent::Type::link_changed;
+        if (!finish_refresh(reply.slot, reply, list, event)) continue;
         break;
       default:
         finish_change(found->second, reply, event);
         break;
     }
+    const bool forgotten = event.type == PortEvent::Type::failed && !found->second.keep_failed;
+    if (forgotten) entries_.erase(found);
+    if (const auto awaited = awaited_.find(event.cookie); awaited != awaited_.end())
+      awaited->second = Answer{event.result, std::move(reply.xstats)};
     visit(event);
   }
 }
@@ -280,6 +328,7 @@ Status PortTable::go_live(Entry& entry, RetireList& list) {
     return claimed;
   }
   entry.state = PortState::running;
+  follow_frames(entry);
   publish(lists, list);
   return {};
 }
@@ -305,6 +354,7 @@ Status PortTable::claim_interface(Entry& entry) {
 void PortTable::finish_change(Entry& entry, PortReply& reply, PortEvent& event) {
   event.result = std::move(reply.result);
   if (!event.result) return;
+  if (entry.state == PortState::gone) return;
   entry.info = std::move(reply.info);
   entry.counters = reply.counters;
   if (entry.state == PortState::running) event.result = follow_device(entry, reply.type);
@@ -312,25 +362,55 @@ void PortTable::finish_change(Entry& entry, PortReply& reply, PortEvent& event) 
 
 // The interface of a port takes over what was changed of its device.
 Status PortTable::follow_device(const Entry& entry, PortRequest::Type change) {
-  if (!interfaces_.exists(entry.ifindex) || interfaces_.interface(entry.ifindex).id != entry.interface_id)
-    return {};
+  if (!has_interface(entry)) return {};
   if (change == PortRequest::Type::set_mac) return interfaces_.set_mac(entry.ifindex, entry.info.mac);
   if (change != PortRequest::Type::set_mtu) return {};
   interfaces_.record(entry.ifindex).mtu_limit = entry.info.mtu;
+  follow_frames(entry);
   return interfaces_.set_mtu(entry.ifindex, entry.info.mtu);
 }
 
-// Whether the link went up or down.
-bool PortTable::finish_refresh(uint32_t slot, PortReply& reply) {
+void PortTable::follow_frames(const Entry& entry) noexcept {
+  if (!has_interface(entry)) return;
+  const PortInfo& info = entry.info;
+  interfaces_.set_carrier(entry.ifindex, info.link_up);
+  interfaces_.set_tag_losses(entry.ifindex, info.mtu - info.mtu_by_tags[1], info.mtu - info.mtu_by_tags[2]);
+}
+
+// Whether the link went up or down, or the device away.
+bool PortTable::finish_refresh(uint32_t slot, PortReply& reply, RetireList& list, PortEvent& event) {
   --refreshes_pending_;
   Entry& entry = entries_[slot];
-  if (!reply.result) return false;
+  if (!reply.result || entry.state == PortState::gone) return false;
   const bool changed = entry.info.link_up != reply.info.link_up;
   entry.info = std::move(reply.info);
   entry.counters = reply.counters;
-  if (changed)
-    log(LogLevel::info, "port", "{}: link {}", entry.settings.name, entry.info.link_up ? "up" : "down");
-  return changed;
+  if (entry.state != PortState::running) return false;
+  if (entry.info.gone) {
+    become_gone(entry, list);
+    event.type = PortEvent::Type::gone;
+    return true;
+  }
+  if (!changed) return false;
+  event.type = PortEvent::Type::link_changed;
+  if (has_interface(entry)) interfaces_.set_carrier(entry.ifindex, entry.info.link_up);
+  log(LogLevel::info, "port", "port {}: link {}", entry.settings.name, entry.info.link_up ? "up" : "down");
+  return true;
+}
+
+void PortTable::become_gone(Entry& entry, RetireList& list) {
+  publish_without(entry, list);
+  entry.state = PortState::gone;
+  entry.error = {ENODEV, entry.info.gone_reason};
+  if (has_interface(entry)) interfaces_.set_carrier(entry.ifindex, false);
+  log(LogLevel::error, "port", "port {}: gone: {}; mayfly port del {} cleans up", entry.settings.name,
+      entry.error.text, entry.settings.name);
+}
+
+// The lists put aside at its start take its queues away.
+void PortTable::publish_without(Entry& entry, RetireList& list) noexcept {
+  entry.state = PortState::stopping;
+  publish(entry.spares, list);
 }
 
 uint32_t PortTable::slot_of(std::string_view name) const noexcept {

@@ -5,18 +5,22 @@
 //   begin_add -> starting -> (port thread) -> running      its interface exists and is up, its queues are
 //   published
 //                                          -> failed       with the reason; nothing is left of the device
+//   running -> gone      the device vanished: queues unpublished, its interface stays, without a carrier
 //   begin_remove -> stopping: queues unpublished -> grace period (lib/reclaim) -> (port thread) closed ->
 //   gone
 //
 // Every call: control thread, constant time or proportional to ports and workers; none waits. Results arrive
-// with poll_completions(), as one PortEvent each. The port thread belongs to whoever created it and outlives
-// the table.
+// with poll_completions(), as one PortEvent each; whoever asked for a cookie with expect_answer() finds its
+// own with answer(). A device that is gone is closed by begin_remove() only: until then its ethdev number,
+// which its interface and those stacked on it carry, can not become another device's. The port thread belongs
+// to whoever created it and outlives the table.
 //
 // Order at the end: workers stop, Reclaim::stop(), shutdown(), then the table, the mbuf pool and the EAL go.
 
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,7 +33,7 @@
 
 namespace mayfly {
 
-enum class PortState : uint8_t { starting, running, stopping, failed };
+enum class PortState : uint8_t { starting, running, stopping, failed, gone };
 std::string_view describe(PortState state) noexcept;
 
 struct Port {
@@ -37,7 +41,7 @@ struct Port {
   PortState state = PortState::starting;
   PortInfo info;                    // from running on
   PortCounters counters;            // as of the last refresh
-  Error error;                      // failed only
+  Error error;                      // failed and gone only
   uint32_t ifindex = kNoInterface;  // its interface
   uint64_t interface_id = 0;
   std::vector<uint32_t> workers;  // by receive queue: which worker polls it
@@ -49,7 +53,8 @@ struct PortEvent {
     failed,        // result says why
     removed,       // the device is closed
     changed,       // an answer to begin_set_*: result says whether
-    link_changed,  // info.link_up differs from before
+    link_changed,  // info.link_up differs from before; its interface's carrier, too
+    gone,          // the device vanished
   };
   Type type;
   std::string name;
@@ -70,8 +75,9 @@ class PortTable final : public Returnable {
   const PublishedQueueList& queues(uint32_t worker) const noexcept { return queues_[worker]; }
 
   // EEXIST: a port, an interface or a device of this name; a failed port is replaced. EINVAL: name, number of
-  // queues. settings.tx_queues is the number of workers, whatever it says.
-  Status begin_add(PortSettings settings, uint64_t cookie = 0);
+  // queues. settings.tx_queues is the number of workers, whatever it says. keep_failed: one that fails stays
+  // in the table with its reason, until it is added again or removed.
+  Status begin_add(PortSettings settings, uint64_t cookie = 0, bool keep_failed = true);
   // The port's interface is gone already, and so are those stacked on it: the caller retires them first, on
   // the same list. ENODEV: no such port. EBUSY: it is still starting or stopping, or has its interface.
   Status begin_remove(std::string_view name, RetireList& list, uint64_t cookie = 0);
@@ -80,6 +86,22 @@ class PortTable final : public Returnable {
   Status begin_set_mtu(std::string_view name, uint32_t mtu, uint64_t cookie = 0);
   Status begin_set_mac(std::string_view name, Mac mac, uint64_t cookie = 0);
   Status begin_set_promiscuous(std::string_view name, bool on, uint64_t cookie = 0);
+  // The driver's own counters, with its answer.
+  Status begin_read_xstats(std::string_view name, uint64_t cookie);
+
+  // A cookie whose answer is kept until it is taken or forgotten.
+  uint64_t expect_answer();
+  struct Answer {
+    Status result;
+    ExtendedCounters xstats;
+  };
+  // nullopt: not yet.
+  std::optional<Answer> answer(uint64_t cookie);
+  void forget_answer(uint64_t cookie) { awaited_.erase(cookie); }
+
+  // Tells devices that are not promiscuous which addresses stacked interfaces have of their own, where that
+  // changed. Cheap when nothing did: for every round of the control loop.
+  void sync_filters();
   // Link and counters of every running port, afresh. Nothing while the answers of the last time are still on
   // their way.
   void refresh();
@@ -105,7 +127,9 @@ class PortTable final : public Returnable {
  private:
   struct Entry : Port {
     uint64_t remove_cookie = 0;
-    bool undoing = false;  // failed, and the port thread has yet to close the device
+    bool keep_failed = true;
+    uint64_t filter_changes = 0;  // of OwnMacs, that the device was told
+    bool undoing = false;         // failed, and the port thread has yet to close the device
     // Blocks put aside for the lists without this port, so that a removal can not fail.
     std::vector<QueueList*> spares;
   };
@@ -121,7 +145,16 @@ class PortTable final : public Returnable {
   Status claim_interface(Entry& entry);
   void finish_change(Entry& entry, PortReply& reply, PortEvent& event);
   Status follow_device(const Entry& entry, PortRequest::Type change);
-  bool finish_refresh(uint32_t slot, PortReply& reply);
+  bool finish_refresh(uint32_t slot, PortReply& reply, RetireList& list, PortEvent& event);
+  void become_gone(Entry& entry, RetireList& list);
+  void publish_without(Entry& entry, RetireList& list) noexcept;
+  bool has_interface(const Entry& entry) const noexcept {
+    return interfaces_.exists(entry.ifindex) && interfaces_.interface(entry.ifindex).id == entry.interface_id;
+  }
+  // What its interface shows of the device.
+  void follow_frames(const Entry& entry) noexcept;
+  MacFilterRequest filter_of(Entry& entry);
+  PortRequest request_of(PortRequest::Type type, uint32_t slot, uint64_t cookie) const;
 
   std::vector<uint32_t> worker_loads() const;
   bool allocate_lists(std::vector<QueueList*>& lists);
@@ -137,6 +170,8 @@ class PortTable final : public Returnable {
   std::map<uint32_t, Entry> entries_;  // by slot; slots are never used again
   uint32_t next_slot_ = 0;
   uint32_t refreshes_pending_ = 0;
+  uint64_t next_cookie_ = uint64_t{1} << 32;
+  std::map<uint64_t, std::optional<Answer>> awaited_;
   bool shut_down_ = false;
 };
 

@@ -84,7 +84,13 @@ void PortThread::run() {
       while (sem_wait(&work_) != 0) continue;
     }
   }
-  devices_.clear();
+  while (!devices_.empty()) close_device(devices_.begin()->first);
+}
+
+void PortThread::close_device(uint32_t slot) {
+  if (const Device* device = device_of(slot); device != nullptr)
+    buffers_kept_.fetch_add(device->buffers_kept(), std::memory_order_relaxed);
+  devices_.erase(slot);
 }
 
 PortReply PortThread::serve(const PortRequest& request) {
@@ -95,7 +101,7 @@ PortReply PortThread::serve(const PortRequest& request) {
   if (request.type == PortRequest::Type::add) {
     reply.result = serve_add(request);
   } else if (request.type == PortRequest::Type::remove) {
-    devices_.erase(request.slot);
+    close_device(request.slot);
   } else if (Device* device = device_of(request.slot); device == nullptr) {
     reply.result = fail(ENODEV, "the device is not open");
   } else if (request.type == PortRequest::Type::set_mtu) {
@@ -103,7 +109,11 @@ PortReply PortThread::serve(const PortRequest& request) {
   } else if (request.type == PortRequest::Type::set_mac) {
     reply.result = device->set_mac(request.mac);
   } else if (request.type == PortRequest::Type::set_promiscuous) {
-    reply.result = device->set_promiscuous(request.promiscuous);
+    reply.result = device->set_promiscuous(request.promiscuous, request.filter);
+  } else if (request.type == PortRequest::Type::set_filter) {
+    device->set_filter(request.filter);
+  } else if (request.type == PortRequest::Type::xstats) {
+    reply.xstats = device->read_xstats();
   } else {
     device->refresh();
   }

@@ -28,7 +28,7 @@ namespace mayfly {
 class Device;
 
 struct PortRequest {
-  enum class Type : uint8_t { add, remove, refresh, set_mtu, set_mac, set_promiscuous };
+  enum class Type : uint8_t { add, remove, refresh, set_mtu, set_mac, set_promiscuous, set_filter, xstats };
   Type type = Type::refresh;
   uint32_t slot = 0;
   uint64_t cookie = 0;       // returned in the reply
@@ -36,6 +36,7 @@ struct PortRequest {
   uint32_t mtu = 0;          // set_mtu
   Mac mac = 0;               // set_mac
   bool promiscuous = false;  // set_promiscuous
+  MacFilterRequest filter;   // set_promiscuous, set_filter
 };
 
 struct PortReply {
@@ -46,6 +47,7 @@ struct PortReply {
   // As the device is now; of a failed add or after a remove: nothing.
   PortInfo info;
   PortCounters counters;
+  ExtendedCounters xstats;  // xstats
 };
 
 class PortThread {
@@ -66,6 +68,8 @@ class PortThread {
   void post(PortRequest request);
   // Control thread: false when there is none.
   bool take(PortReply* reply);
+  // Any thread: mbufs that drivers may have kept of devices that are closed.
+  uint64_t buffers_kept() const noexcept { return buffers_kept_.load(std::memory_order_relaxed); }
   int completion_fd() const noexcept { return completion_fd_; }
 
  private:
@@ -73,6 +77,7 @@ class PortThread {
   PortReply serve(const PortRequest& request);
   Status serve_add(const PortRequest& request);
   Device* device_of(uint32_t slot) noexcept;
+  void close_device(uint32_t slot);
 
   rte_mempool& pool_;
   std::vector<int> cpus_;
@@ -80,6 +85,7 @@ class PortThread {
   HandoverQueue<PortReply> replies_;
   sem_t work_;
   std::atomic<bool> stopping_{false};
+  std::atomic<uint64_t> buffers_kept_{0};
   int completion_fd_ = -1;
   std::map<uint32_t, std::unique_ptr<Device>> devices_;  // the thread's own, by slot
   std::thread thread_;

@@ -27,8 +27,8 @@ def ether(dst, src, tags=()):
     return header / tag(*tags) if tags else header
 
 
-def udp(dst, src, from_ip, to_ip, tags=(), ttl=64, payload=b"mayfly", **ip):
-    return ether(dst, src, tags) / IP(src=from_ip, dst=to_ip, ttl=ttl, **ip) / UDP(sport=1000, dport=2000) / Raw(payload)
+def udp(dst, src, from_ip, to_ip, tags=(), ttl=64, payload=b"mayfly", dport=2000, **ip):
+    return ether(dst, src, tags) / IP(src=from_ip, dst=to_ip, ttl=ttl, **ip) / UDP(sport=1000, dport=dport) / Raw(payload)
 
 
 def routed(frame, dst, src, tags=()):

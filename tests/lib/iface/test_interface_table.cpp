@@ -55,6 +55,10 @@ class InterfaceTest : public ::testing::Test {
     }
     return spec;
   }
+  static InterfaceSpec up(InterfaceSpec spec) {
+    spec.up = true;
+    return spec;
+  }
   uint32_t create(const InterfaceSpec& spec) {
     const auto ifindex = table_->claim(spec);
     EXPECT_TRUE(ifindex) << ifindex.error().text;
@@ -241,6 +245,65 @@ TEST_F(InterfaceTest, AgreesWithAModel) {
     for (uint32_t at = walk.next(Deadline::never()); at != kNoInterface; at = walk.next(Deadline::never()))
       EXPECT_TRUE(found.insert(at).second);
     EXPECT_EQ(found, expected);
+  }
+}
+
+TEST_F(InterfaceTest, CarrierIsDerivedByWhatIsStacked) {
+  const uint32_t vlan5 = create(up(vlan("v5", 5)));
+  const uint32_t stacked = create(up(vlan("w", 6, 0, vlan5)));
+  EXPECT_TRUE(table_->oper_up(stacked));
+  const uint32_t flags = table_->interface(stacked).flags.load();
+  table_->set_tag_losses(port_, 4, 8);
+  table_->set_carrier(port_, false);
+  for (const uint32_t ifindex : {port_, vlan5, stacked}) EXPECT_FALSE(table_->oper_up(ifindex));
+  EXPECT_EQ(table_->interface(stacked).flags.load(), flags) << "nothing is written but the port";
+  table_->set_admin_up(port_, false);
+  table_->set_admin_up(port_, true);
+  EXPECT_FALSE(table_->has_carrier(port_)) << "up and down do not change the link";
+  const uint32_t of_port = table_->interface(port_).flags.load();
+  EXPECT_EQ(Interface::tag_loss(of_port, 0), 0u);
+  EXPECT_EQ(Interface::tag_loss(of_port, 4), 4u);
+  EXPECT_EQ(Interface::tag_loss(of_port, 8), 8u);
+  table_->set_carrier(port_, true);
+  EXPECT_TRUE(table_->oper_up(stacked));
+  EXPECT_EQ(Interface::tag_loss(table_->interface(port_).flags.load(), 8), 8u);
+}
+
+// Against a plain count of what has which address.
+TEST_F(InterfaceTest, OwnMacsAreThoseThatThePortDoesNotHave) {
+  auto random = testing::seeded_random();
+  const Mac of_port = table_->interface(port_).mac.load();
+  const std::array<Mac, 4> macs = {of_port, 0x0200000000a1, 0x0200000000a2, 0x0200000000a3};
+  std::map<uint32_t, Mac> expected;
+  uint16_t next_tag = 1;
+  for (int step = 0; step < 2'000; ++step) {
+    const Mac mac = macs[random() % macs.size()];
+    if (expected.size() < 3 || random() % 3 == 0) {
+      InterfaceSpec spec = vlan("x", next_tag, static_cast<uint16_t>(step % 4'000 + 1));
+      const std::string name = fmt::format("m{}", step);
+      spec.name = name;
+      if (mac != of_port || random() % 2 == 0) spec.mac = mac;
+      expected[create(spec)] = mac;
+      next_tag = static_cast<uint16_t>(next_tag % 4'000 + 1);
+    } else {
+      auto victim = expected.begin();
+      std::advance(victim, random() % expected.size());
+      if (random() % 2 == 0) {
+        ASSERT_TRUE(table_->set_mac(victim->first, mac));
+        victim->second = mac;
+      } else {
+        RetireList list;
+        table_->retire(victim->first, list);
+        reclaim_.submit(list);
+        expected.erase(victim);
+      }
+    }
+    std::map<Mac, uint32_t> count;
+    for (const auto& [ifindex, has] : expected) {
+      if (has != of_port) ++count[has];
+      ASSERT_EQ(table_->shares_port_mac(ifindex), has == of_port);
+    }
+    ASSERT_EQ(table_->port_demux(0).own_macs.count, count);
   }
 }
 

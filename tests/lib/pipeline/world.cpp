@@ -274,8 +274,9 @@ void World::enter_neighbour(uint32_t ifindex, IpAddress address, Mac mac, Neighb
 
 void World::remove_neighbour(uint32_t ifindex, Ipv4 address) {
   RetireList list;
-  MAYFLY_CHECK(neighbours_->remove(table_->interface(ifindex).neighbours, IpAddress(address), list).has_value(),
-               "the test's neighbour is not there");
+  MAYFLY_CHECK(
+      neighbours_->remove(table_->interface(ifindex).neighbours, IpAddress(address), list).has_value(),
+      "the test's neighbour is not there");
   reclaim_.submit(list);
 }
 

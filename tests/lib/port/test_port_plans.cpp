@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What is decided without a device: CPUs, the EAL's arguments, devargs, packet rings, frame sizes, queues.
 #include <gtest/gtest.h>
+#include <rte_ethdev.h>
+
+#include <cerrno>
+#include <set>
 
 #include <algorithm>
 
@@ -8,8 +12,10 @@
 #include "port/devargs.hpp"
 #include "port/eal.hpp"
 #include "port/frame_limits.hpp"
+#include "port/mac_filter.hpp"
 #include "port/packet_ring.hpp"
 #include "port/queue_assignment.hpp"
+#include "port/rss.hpp"
 
 namespace mayfly {
 namespace {
@@ -94,6 +100,68 @@ TEST(Devargs, ReadsAndWrites) {
   EXPECT_TRUE(devargs.is_of("net_af_packet"));
   EXPECT_FALSE(Devargs::parse("net_af_packetx").is_of("net_af_packet"));
   EXPECT_EQ(Devargs::parse("net_tap0,iface=x").kernel_interface(), "");
+}
+
+TEST(Devargs, ParenthesesHoldCommas) {
+  const char* const text = "net_bonding0,mode=1,slave=(net_af_packet0,iface=veth0),slave=net_null1";
+  const Devargs devargs = Devargs::parse(text);
+  ASSERT_EQ(devargs.arguments.size(), 3u);
+  EXPECT_EQ(devargs.arguments[1].second, "(net_af_packet0,iface=veth0)");
+  EXPECT_EQ(devargs.arguments[2].second, "net_null1");
+  EXPECT_EQ(devargs.text(), text);
+  EXPECT_EQ(Devargs::parse("x,a=(b,c").arguments.size(), 1u) << "never closed: to the end";
+  EXPECT_EQ(Devargs::parse("x,a)b,c").arguments.size(), 2u);
+}
+
+// A device with room for kDeviceMacs, which can be made to refuse one.
+constexpr size_t kDeviceMacs = 3;
+std::set<Mac> device_macs;
+Mac refused_mac;
+int change_fake(uint16_t, Mac mac, bool add) {
+  if (!add) return device_macs.erase(mac) == 1 ? 0 : -ENOENT;
+  if (mac == refused_mac) return -EIO;
+  return device_macs.size() < kDeviceMacs && device_macs.insert(mac).second ? 0 : -ENOSPC;
+}
+
+TEST(MacFilter, KeepsTheDeviceAtWhatIsWanted) {
+  device_macs.clear();
+  refused_mac = 0;
+  MacFilter filter(change_fake);
+  const auto apply = [&](std::vector<Mac> macs, uint64_t count = 0) {
+    const uint64_t all = count != 0 ? count : macs.size();
+    return filter.apply(0, {.macs = std::move(macs), .count = all}, kDeviceMacs);
+  };
+  EXPECT_EQ(apply({1, 2, 3}), "");
+  EXPECT_EQ(device_macs, (std::set<Mac>{1, 2, 3}));
+  EXPECT_EQ(apply({3, 4, 5}), "") << "what goes makes room for what comes";
+  EXPECT_EQ(device_macs, (std::set<Mac>{3, 4, 5}));
+  EXPECT_EQ(filter.size(), 3u);
+  EXPECT_EQ(apply({3, 4, 5, 6}), "4 further MAC addresses are needed, and the device has room for 3");
+  EXPECT_TRUE(device_macs.empty()) << "promiscuous, it needs none";
+  EXPECT_EQ(apply({3, 4}, 100'000), "100000 further MAC addresses are needed, and the device has room for 3");
+  refused_mac = 8;
+  EXPECT_EQ(apply({7, 8, 9}), "the device's MAC filter refuses 00:00:00:00:00:08: Input/output error");
+  EXPECT_TRUE(device_macs.empty());
+  EXPECT_EQ(apply({7, 9}), "");
+  filter.clear(0);
+  EXPECT_TRUE(device_macs.empty());
+  EXPECT_EQ(filter.size(), 0u);
+}
+
+TEST(MacFilter, SaysWhenThereIsNone) {
+  MacFilter none([](uint16_t, Mac, bool) { return -ENOTSUP; });
+  EXPECT_NE(none.apply(0, {.macs = {1}, .count = 1}, 63).find("no MAC filter"), std::string::npos);
+  EXPECT_NE(none.apply(0, {.macs = {1}, .count = 1}, 0).find("no MAC filter"), std::string::npos);
+  EXPECT_EQ(none.apply(0, {}, 0), "");
+}
+
+TEST(Rss, TakesWhatIsWantedOfWhatIsOffered) {
+  EXPECT_EQ(choose_rss(0).all, 0u);
+  const RssTypes types = choose_rss(RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_S_VLAN | RTE_ETH_RSS_VXLAN);
+  EXPECT_EQ(types.all, RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_S_VLAN);
+  EXPECT_EQ(types.without_tags, RTE_ETH_RSS_IPV4);
+  EXPECT_EQ(rss_names(types.all), (std::vector<std::string>{"ipv4", "s-vlan"}));
+  EXPECT_EQ(rss_names(RTE_ETH_RSS_NONFRAG_IPV6_UDP | uint64_t{1} << 63).front(), "ipv6-udp");
 }
 
 Result<PacketRing> ring(std::string_view text, uint32_t mtu, uint32_t buffer, Devargs* devargs = nullptr) {

@@ -308,6 +308,63 @@ TEST_F(PortTableTest, RefreshTellsOfLinksAndLosses) {
   PortTestProcess::sh("ip link del veth0");
 }
 
+TEST_F(PortTableTest, AnswersAreKeptForWhoeverAsks) {
+  add(settings("port0", "net_null0,no-rx=1"));
+  const uint64_t kept = ports_->expect_answer();
+  const uint64_t forgotten = ports_->expect_answer();
+  EXPECT_FALSE(ports_->answer(kept));
+  ASSERT_TRUE(ports_->begin_set_mtu("port0", 20'000, kept));
+  ASSERT_TRUE(ports_->begin_set_mtu("port0", 1'400, forgotten));
+  ports_->forget_answer(forgotten);
+  EXPECT_EQ(next_event().cookie, kept);
+  EXPECT_EQ(next_event().cookie, forgotten);
+  const auto answer = ports_->answer(kept);
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->result.error().code, ERANGE);
+  EXPECT_FALSE(ports_->answer(kept)) << "taken";
+  EXPECT_FALSE(ports_->answer(forgotten));
+  const uint64_t xstats = ports_->expect_answer();
+  ASSERT_TRUE(ports_->begin_read_xstats("port0", xstats));
+  next_event();
+  const auto counters = ports_->answer(xstats);
+  ASSERT_TRUE(counters);
+  EXPECT_FALSE(counters->xstats.empty());
+}
+
+TEST_F(PortTableTest, AFailedPortIsForgottenWhenThatWasAsked) {
+  ASSERT_TRUE(ports_->begin_add(settings("port0", "net_nonsense0"), 0, false));
+  EXPECT_EQ(next_event().type, PortEvent::Type::failed);
+  EXPECT_EQ(ports_->find("port0"), nullptr);
+  ASSERT_TRUE(ports_->begin_add(settings("port0", "net_nonsense0")));
+  EXPECT_EQ(next_event().type, PortEvent::Type::failed);
+  ASSERT_NE(ports_->find("port0"), nullptr);
+  EXPECT_EQ(ports_->find("port0")->state, PortState::failed);
+}
+
+TEST_F(PortTableTest, AVanishedDeviceIsGoneUntilItIsRemoved) {
+  if (!PortTestProcess::private_network) GTEST_SKIP() << "needs root and a network namespace of its own";
+  ASSERT_TRUE(
+      PortTestProcess::sh("ip link add veth0 type veth peer name veth1 && ip link set dev veth0 up && "
+                          "ip link set dev veth1 up"));
+  add(settings("port0", "net_af_packet0,iface=veth0"));
+  const uint32_t ifindex = ports_->find("port0")->ifindex;
+  const uint16_t ethdev = ports_->find("port0")->info.port;
+  ASSERT_TRUE(PortTestProcess::sh("ip link del veth0"));
+  ports_->refresh();
+  EXPECT_EQ(next_event().type, PortEvent::Type::gone);
+  EXPECT_EQ(ports_->find("port0")->state, PortState::gone);
+  EXPECT_EQ(ports_->find("port0")->error.text, "kernel interface 'veth0' was deleted");
+  EXPECT_TRUE(interfaces_->exists(ifindex));
+  EXPECT_FALSE(interfaces_->has_carrier(ifindex));
+  EXPECT_EQ(ports_->begin_set_mtu("port0", 1'400).error().code, EBUSY);
+  add(settings("port1", "net_null0,no-rx=1"));
+  EXPECT_NE(ports_->find("port1")->info.port, ethdev)
+      << "the number is not given away while interfaces carry it";
+  begin_remove("port0");
+  EXPECT_EQ(next_event().type, PortEvent::Type::removed);
+  EXPECT_EQ(ports_->find("port0"), nullptr);
+}
+
 TEST_F(PortTableTest, ShutdownClosesWhatRuns) {
   add(settings("port0", "net_ring0"));
   ASSERT_TRUE(ports_->begin_add(settings("port1", "net_null1")));

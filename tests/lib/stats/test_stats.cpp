@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "../base/seed.hpp"
+#include "stats/worker_balance.hpp"
 #include "stats/worker_statistics.hpp"
 
 namespace mayfly {
@@ -94,6 +95,50 @@ TEST(WorkerStatisticsTest, ReferencesBelongToTheWorker) {
   statistics.release(2);
   EXPECT_EQ(references[2].load(), 1u);
   EXPECT_EQ(references[1].load(), 0u);
+}
+
+std::optional<WorkerImbalance> after(std::vector<uint64_t> rates) {
+  WorkerBalance balance;
+  std::vector<uint64_t> received(rates.size());
+  for (size_t second = 0; second <= WorkerBalance::kSeconds; ++second) {
+    EXPECT_FALSE(balance.imbalance()) << "before it has seen enough";
+    balance.sample(received);
+    for (size_t worker = 0; worker < rates.size(); ++worker) received[worker] += rates[worker];
+  }
+  return balance.imbalance();
+}
+
+TEST(WorkerBalanceTest, NamesTheBusiestAboveTwiceTheMeanOfTheOthers) {
+  EXPECT_FALSE(after({100'000}));
+  EXPECT_FALSE(after({20'000, 10'000})) << "twice is not more than twice";
+  const auto two = after({10'000, 42'000});
+  ASSERT_TRUE(two);
+  EXPECT_EQ(two->busiest, 1u);
+  EXPECT_EQ(two->busiest_rate, 42'000u);
+  EXPECT_EQ(two->others_rate, 10'000u);
+  EXPECT_TRUE(two->describe().starts_with("worker 1 handles 4.2x the packets of worker 0: "))
+      << two->describe();
+  EXPECT_FALSE(after({0, 9'999})) << "too little to say";
+  EXPECT_TRUE(
+      after({0, 10'000})->describe().starts_with("worker 1 handles 10000 packets/s, worker 0 none: "));
+  EXPECT_FALSE(after({20'000, 10'000, 10'000, 10'000}));
+  EXPECT_TRUE(after({20'003, 10'000, 10'000, 10'000})
+                  ->describe()
+                  .starts_with("worker 0 handles 2.0x the packets of the mean of the other 3: "));
+}
+
+TEST(WorkerBalanceTest, ForgetsWhatIsOver) {
+  WorkerBalance balance;
+  uint64_t busy = 0, quiet = 0;
+  const auto second = [&](uint64_t of_busy, uint64_t of_quiet) {
+    busy += of_busy;
+    quiet += of_quiet;
+    balance.sample(std::array{busy, quiet});
+  };
+  for (size_t i = 0; i <= WorkerBalance::kSeconds; ++i) second(50'000, 1'000);
+  EXPECT_TRUE(balance.imbalance());
+  for (size_t i = 0; i < WorkerBalance::kSeconds; ++i) second(50'000, 49'000);
+  EXPECT_FALSE(balance.imbalance());
 }
 
 }  // namespace

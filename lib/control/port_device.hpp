@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+// `link set` on a port's interface, as far as it means the device: MTU, MAC address, promiscuous mode.
+//
+// The device is asked, one thing after the other, on the port thread; what it accepted is taken back when it
+// refuses the next. Only then the rest of the request is done. Interfaces that had the port's MAC address get
+// the new one, in slices. Control thread.
+
+#include <linux/rtnetlink.h>
+
+#include <functional>
+
+#include "control/handlers.hpp"
+
+namespace mayfly {
+
+// Whether the request changes something that only the device can answer.
+bool wants_device(const Dataplane& dataplane, uint32_t ifindex, const ifinfomsg& fixed,
+                  const RequestAttributes& attributes);
+
+// rest: what remains to be done when the device has accepted, everything but MTU, MAC and promiscuous mode.
+HandlerResult change_device(Connection& connection, const nlmsghdr& request, uint32_t ifindex,
+                            const ifinfomsg& fixed, const RequestAttributes& attributes,
+                            std::function<Status()> rest);
+
+}  // namespace mayfly
