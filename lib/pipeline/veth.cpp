@@ -7,10 +7,6 @@
 namespace mayfly {
 namespace {
 
-constexpr bool is_tag(uint16_t protocol) noexcept {
-  return protocol == kProtocolCTag || protocol == kProtocolSTag;
-}
-
 DropReason judge(Packet& packet, const Interface& interface) noexcept {
   if (packet.mbuf->data_len < kEthernetBytes) return DropReason::truncated;
   packet.protocol = load_be16(packet.network - 2);
