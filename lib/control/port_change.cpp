@@ -113,6 +113,8 @@ class PortRemoval final : public Operation {
       return false;
     }
     refusal_ = dataplane.ports.begin_remove(name_, retired, cookie_);
+    // What the connection deleted before belongs to its own namespace.
+    connection_.netns().fib.commit(retired);
     dataplane.commit(netns_, retired);
     phase_ = refusal_ ? Phase::wait : Phase::refused;
     log(LogLevel::info, "control", "{}: port del {}: {} interfaces deleted", connection_.describe(), name_,
