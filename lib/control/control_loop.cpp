@@ -57,8 +57,9 @@ void ControlLoop::round(int wait_ms) {
 // A port's interface appeared with it, or shows its link.
 void ControlLoop::tell_of(const PortEvent& event) {
   const Port* port = dataplane_.ports.find(event.name);
-  if (port == nullptr || event.type == PortEvent::Type::removed || event.type == PortEvent::Type::failed)
-    return;
+  const bool shows = event.type == PortEvent::Type::added || event.type == PortEvent::Type::link_changed ||
+                     event.type == PortEvent::Type::gone;
+  if (port == nullptr || !shows) return;
   if (dataplane_.interfaces.exists(port->ifindex) &&
       dataplane_.interfaces.interface(port->ifindex).id == port->interface_id)
     dataplane_.link_events.changed(dataplane_, port->ifindex);
