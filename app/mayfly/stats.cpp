@@ -55,9 +55,10 @@ Json balance_json(const Balance& balance) {
 
 void print_errors_and_crossings(Output& out, const Attributes& stats) {
   const auto number = [&stats](uint16_t attribute) { return stats.number_or(attribute, 0); };
-  out.print("ICMP errors: {} sent, {} suppressed by the rate limits, {} without a way back; veth crossings: {}\n",
-            number(protocol::kStatsIcmpErrorsSent), number(protocol::kStatsIcmpErrorsLimited),
-            number(protocol::kStatsIcmpErrorsUnsent), number(protocol::kStatsVethCrossings));
+  out.print(
+      "ICMP errors: {} sent, {} suppressed by the rate limits, {} without a way back; veth crossings: {}\n",
+      number(protocol::kStatsIcmpErrorsSent), number(protocol::kStatsIcmpErrorsLimited),
+      number(protocol::kStatsIcmpErrorsUnsent), number(protocol::kStatsVethCrossings));
 }
 
 Json errors_json(const Attributes& stats) {

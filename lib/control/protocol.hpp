@@ -216,19 +216,19 @@ enum ReasonAttribute : uint16_t {
 };
 
 enum StatsAttribute : uint16_t {
-  kStatsRx = 1,       // u64 packets, all workers
-  kStatsOriginated,   // u64: made by Mayfly (ARP requests)
-  kStatsTx,           // u64
-  kStatsDrops,        // u64
-  kStatsPunted,       // u64: consumed by the control plane (ARP replies)
-  kStatsParked,       // u64: waiting for a neighbour
-  kStatsWorker,       // nested, repeated: kStatsWorkerIndex and the same numbers
-  kStatsWorkerIndex,  // u32
-  kStatsLoops,        // u64
-  kStatsBusyLoops,    // u64: loops that met a packet
-  kStatsSleeps,       // u64
-  kStatsRxBytes,      // u64
-  kStatsTxBytes,      // u64
+  kStatsRx = 1,             // u64 packets, all workers
+  kStatsOriginated,         // u64: made by Mayfly (ARP requests)
+  kStatsTx,                 // u64
+  kStatsDrops,              // u64
+  kStatsPunted,             // u64: consumed by the control plane (ARP replies)
+  kStatsParked,             // u64: waiting for a neighbour
+  kStatsWorker,             // nested, repeated: kStatsWorkerIndex and the same numbers
+  kStatsWorkerIndex,        // u32
+  kStatsLoops,              // u64
+  kStatsBusyLoops,          // u64: loops that met a packet
+  kStatsSleeps,             // u64
+  kStatsRxBytes,            // u64
+  kStatsTxBytes,            // u64
   kStatsIcmpErrorsSent,     // u64: ICMP and ICMPv6 errors, part of kStatsOriginated
   kStatsIcmpErrorsLimited,  // u64: not made, to keep to the rate
   kStatsIcmpErrorsUnsent,   // u64: not made for want of a route, of a source address or of an mbuf

@@ -23,8 +23,8 @@ inline DropReason accept(Packet& packet, const Interface& interface, uint32_t fl
   const Mac destination = load_frame_mac(rte_pktmbuf_mtod(packet.mbuf, const uint8_t*));
   if (destination != interface.mac.load(std::memory_order_relaxed)) [[unlikely]]
     if (const DropReason reason = judge_destination(packet, destination); reason != kNoDrop) return reason;
-  if (packet.protocol != kProtocolIpv4 && packet.protocol != kProtocolIpv6 &&
-      packet.protocol != kProtocolArp) [[unlikely]]
+  if (packet.protocol != kProtocolIpv4 && packet.protocol != kProtocolIpv6 && packet.protocol != kProtocolArp)
+      [[unlikely]]
     return DropReason::unknown_protocol;
   packet.netns = interface.netns.read();
   return kNoDrop;

@@ -9,8 +9,8 @@
 
 #include "iface/own_addresses.hpp"
 #include "neigh/neighbour.hpp"
-#include "pipeline/stages.hpp"
 #include "pipeline/family.hpp"
+#include "pipeline/stages.hpp"
 
 namespace mayfly {
 namespace {

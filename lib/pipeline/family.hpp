@@ -32,9 +32,7 @@ struct V4 {
   static Header& header(const Packet& packet) noexcept { return *reinterpret_cast<Header*>(packet.network); }
   static Address source(const Packet& packet) noexcept { return swap32(header(packet).source); }
   static Address destination(const Packet& packet) noexcept { return packet.address; }
-  static const Value* route(const Packet& packet) noexcept {
-    return static_cast<const Value*>(packet.route);
-  }
+  static const Value* route(const Packet& packet) noexcept { return static_cast<const Value*>(packet.route); }
   static void set_route(Packet& packet, const Value* value) noexcept { packet.route = value; }
   static bool is_scoped(Address) noexcept { return false; }
   static uint32_t bytes(const Packet& packet) noexcept { return swap16(header(packet).total_length); }
@@ -78,9 +76,7 @@ struct V6 {
   static Header& header(const Packet& packet) noexcept { return *reinterpret_cast<Header*>(packet.network); }
   static Address source(const Packet& packet) noexcept { return load_ipv6(header(packet).source); }
   static Address destination(const Packet& packet) noexcept { return load_ipv6(header(packet).destination); }
-  static const Value* route(const Packet& packet) noexcept {
-    return static_cast<const Value*>(packet.route);
-  }
+  static const Value* route(const Packet& packet) noexcept { return static_cast<const Value*>(packet.route); }
   static void set_route(Packet& packet, const Value* value) noexcept { packet.route = value; }
   static bool is_scoped(Address address) noexcept { return is_link_local(address); }
   static uint32_t bytes(const Packet& packet) noexcept {

@@ -14,8 +14,12 @@ namespace mayfly {
 namespace {
 
 // RFC 1812 section 4.3.2.3 and RFC 4443 section 2.4 (c): the whole error is no longer than this.
-constexpr uint32_t most_bytes(V4) noexcept { return 576; }
-constexpr uint32_t most_bytes(V6) noexcept { return 1280; }
+constexpr uint32_t most_bytes(V4) noexcept {
+  return 576;
+}
+constexpr uint32_t most_bytes(V6) noexcept {
+  return 1280;
+}
 
 // RFC 1812 section 4.3.2.5: precedence INTERNETWORK CONTROL, and the packet's own type of service.
 constexpr uint8_t kErrorPrecedence = 0xc0;
@@ -95,10 +99,18 @@ void write_headers(uint8_t* network, uint32_t bytes, const Packet& about, IcmpEr
                                                   rte_raw_cksum(&icmp, message_bytes)));
 }
 
-Ipv4 value_of(IpAddress address, V4) noexcept { return address.v4(); }
-Ipv6 value_of(IpAddress address, V6) noexcept { return address.v6(); }
-PacketVector& errors_of(Path& path, V4) noexcept { return path.errors; }
-PacketVector& errors_of(Path& path, V6) noexcept { return path.errors6; }
+Ipv4 value_of(IpAddress address, V4) noexcept {
+  return address.v4();
+}
+Ipv6 value_of(IpAddress address, V6) noexcept {
+  return address.v6();
+}
+PacketVector& errors_of(Path& path, V4) noexcept {
+  return path.errors;
+}
+PacketVector& errors_of(Path& path, V6) noexcept {
+  return path.errors6;
+}
 
 // A link-local source is no way back to a sender that is not (RFC 4291 section 2.5.6).
 bool in_scope(IpAddress source, IpAddress sender) noexcept {
@@ -123,7 +135,8 @@ WayBack find_way_back(const Path& path, const Packet& packet, IpAddress from) no
   if (!from.none()) return {nullptr, from};
   const Interface& egress = path.interface(back->oif);
   if (egress.live())
-    if (const IpAddress source = source_of(path.interfaces, egress, to); !source.none() && in_scope(source, to))
+    if (const IpAddress source = source_of(path.interfaces, egress, to);
+        !source.none() && in_scope(source, to))
       return {nullptr, source};
   const Interface& met = packet.ingress != nullptr ? *packet.ingress : *packet.egress;
   const IpAddress source = source_of(path.interfaces, met, to);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // local: IPv4 packets for our own addresses. ICMP echo requests are answered in place (RFC 792, RFC 1122
-// 3.2.2.6). There are no sockets here: UDP and TCP are told that the port is unreachable - a TCP of ours would
-// send a reset, and a connecting client takes this for the same - and everything else that the protocol is.
+// 3.2.2.6). There are no sockets here: UDP and TCP are told that the port is unreachable - a TCP of ours
+// would send a reset, and a connecting client takes this for the same - and everything else that the protocol
+// is.
 #include "pipeline/family.hpp"
 #include "pipeline/headers.hpp"
 #include "pipeline/stages.hpp"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// local6: IPv6 packets for our own addresses and for groups we listen to. ICMPv6 echo requests are answered in
-// place (RFC 4443 section 4), neighbour discovery is heard (nd.cpp), everything else is refused as in
+// local6: IPv6 packets for our own addresses and for groups we listen to. ICMPv6 echo requests are answered
+// in place (RFC 4443 section 4), neighbour discovery is heard (nd.cpp), everything else is refused as in
 // local.cpp: UDP and TCP by "port unreachable", other protocols by "unknown next header".
 //
-// Multicast listener discovery is not spoken: the groups here are those of neighbour discovery, which RFC 4861
-// section 7.2.1 lets work without, and the port takes all groups.
+// Multicast listener discovery is not spoken: the groups here are those of neighbour discovery, which RFC
+// 4861 section 7.2.1 lets work without, and the port takes all groups.
 #include "iface/own_addresses.hpp"
 #include "pipeline/family.hpp"
 #include "pipeline/headers.hpp"
@@ -41,8 +41,8 @@ DropReason check_icmpv6(const Packet& packet, const UpperHeader& upper) noexcept
   if (in_segment(packet) < upper.offset + kIcmpBytes) return DropReason::truncated;
   const uint32_t bytes = total - upper.offset;
   const uint32_t before = packet.mbuf->data_len - in_segment(packet) + upper.offset;
-  const uint32_t sum = sum_pseudo_header(V6::header(packet), bytes, kProtocolIcmpv6) +
-                       sum_packet(packet.mbuf, before, bytes);
+  const uint32_t sum =
+      sum_pseudo_header(V6::header(packet), bytes, kProtocolIcmpv6) + sum_packet(packet.mbuf, before, bytes);
   return fold_sum(sum) == 0xffff ? kNoDrop : DropReason::icmp_invalid;
 }
 

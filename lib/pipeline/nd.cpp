@@ -117,8 +117,8 @@ void write_nd(uint8_t* network, const Nd& nd, uint8_t option) noexcept {
     options[1] = kLinkLayerOptionBytes / 8;
     store_mac(options + 2, nd.link_layer);
   }
-  const uint32_t sum = sum_pseudo_header(header, bytes, kProtocolIcmpv6) +
-                       sum_header(network + kIpv6Bytes, bytes / 4);
+  const uint32_t sum =
+      sum_pseudo_header(header, bytes, kProtocolIcmpv6) + sum_header(network + kIpv6Bytes, bytes / 4);
   message.checksum = static_cast<uint16_t>(~fold_sum(sum));
 }
 
@@ -143,7 +143,7 @@ void answer(Path& path, const Packet& request, const Nd& asked, bool own, Packet
   Packet packet = request;
   packet.egress = &interface;
   packet.from_us = true;
-  packet.destination_mac = asked.is_probe()         ? kAllNodesMac
+  packet.destination_mac = asked.is_probe()        ? kAllNodesMac
                            : asked.link_layer != 0 ? asked.link_layer
                                                    : frame_source(request);
   constexpr uint32_t kBytes = kIpv6Bytes + kAdvertisementBytes;

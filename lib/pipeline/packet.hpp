@@ -25,12 +25,12 @@ struct alignas(64) Packet {
   const Interface* ingress = nullptr;  // classify; nullptr: made here, or it has been parked
   const Netns* netns = nullptr;        // classify
   const void* route = nullptr;         // look_up: of its family (family.hpp); nullptr: there is none
-  const Interface* egress = nullptr;  // route
-  Mac destination_mac = 0;            // neighbour
-  Ipv4 address = 0;                   // IPv4, input: the destination; from route on the next hop
-  uint16_t protocol = 0;              // classify: the EtherType
-  bool to_group = false;              // classify: the frame was broadcast or multicast
-  bool from_us = false;               // of our own making: not forwarded, so its TTL stays
+  const Interface* egress = nullptr;   // route
+  Mac destination_mac = 0;             // neighbour
+  Ipv4 address = 0;                    // IPv4, input: the destination; from route on the next hop
+  uint16_t protocol = 0;               // classify: the EtherType
+  bool to_group = false;               // classify: the frame was broadcast or multicast
+  bool from_us = false;                // of our own making: not forwarded, so its TTL stays
 };
 static_assert(sizeof(Packet) == 64);
 

@@ -17,7 +17,8 @@ Parking::Parking(uint32_t limit)
 }
 
 uint32_t& Parking::bucket_of(uint32_t ifindex, IpAddress address) noexcept {
-  return buckets_[mix_hash(mix_hash(address.v6().high ^ uint64_t{ifindex} << 32) ^ address.v6().low) & (buckets_.size() - 1)];
+  return buckets_[mix_hash(mix_hash(address.v6().high ^ uint64_t{ifindex} << 32) ^ address.v6().low) &
+                  (buckets_.size() - 1)];
 }
 
 Parking::Queue* Parking::find(uint32_t ifindex, uint64_t id, IpAddress address) noexcept {

@@ -30,7 +30,8 @@ void drop(Path& path, const Packet& packet, DropReason reason) noexcept {
   if (packet.ingress != nullptr)
     drop(path, packet.mbuf, packet.ingress, Side::rx, reason);
   else
-    drop(path, packet.mbuf, packet.egress != nullptr && packet.egress->ifindex != kNoInterface ? packet.egress : nullptr,
+    drop(path, packet.mbuf,
+         packet.egress != nullptr && packet.egress->ifindex != kNoInterface ? packet.egress : nullptr,
          Side::tx, reason);
 }
 

@@ -109,8 +109,8 @@ inline void punt(Path& path, rte_mbuf* mbuf) noexcept {
   rte_pktmbuf_free(mbuf);
 }
 
-// Gives a packet of our own making, which has its egress, an mbuf with room for `bytes` from the network header
-// on, and counts it. False when there is none: then that is counted as its drop.
+// Gives a packet of our own making, which has its egress, an mbuf with room for `bytes` from the network
+// header on, and counts it. False when there is none: then that is counted as its drop.
 bool originate(Path& path, Packet& packet, uint32_t bytes) noexcept;
 
 // Cuts the packet to its first `keep` bytes (it has that many): Ethernet's padding goes.

@@ -5,9 +5,9 @@
 //   rx -> classify -> input -> check_sources -> look_up -> route -> neighbour -> encapsulate -> tx
 //      ^                 |  ARP answers -----------------> | ---------^  |            |
 //      |                 +-> input6: the same for IPv6     |             |            v
-//      |                                                   v             |       veth: arrive at the other end
-//      |                  packets for us: local, local6 ---+             |            |
-//      |     (echo replies go through look_up .. encapsulate again)      |            |
+//      |                                                   v             |       veth: arrive at the other
+//      end |                  packets for us: local, local6 ---+             |            | |     (echo
+//      replies go through look_up .. encapsulate again)      |            |
 //      +-----------------------------------------------------------------|------------+
 //   what was dropped and is to be told so: errors (icmp_error.hpp), which go through look_up .. encapsulate
 //
@@ -48,8 +48,8 @@ void look_up(PacketVector& packets) noexcept;
 template <class Family>
 void route(Path& path, PacketVector& packets, PacketVector* local) noexcept;
 
-// Turns echo requests into replies, drops and reports everything else. The IPv6 one hears neighbour discovery,
-// too; its answers are ready for encapsulate.
+// Turns echo requests into replies, drops and reports everything else. The IPv6 one hears neighbour
+// discovery, too; its answers are ready for encapsulate.
 void local(Path& path, PacketVector& packets) noexcept;
 void local6(Path& path, PacketVector& packets, PacketVector& answers) noexcept;
 
@@ -60,8 +60,8 @@ void neighbour(Path& path, PacketVector& packets) noexcept;
 // Writes the Ethernet header and the tags of the egress interface and hands the frames to tx (tx.hpp).
 void encapsulate(Path& path, PacketVector& packets) noexcept;
 
-// ARP (arp.cpp) and neighbour discovery (nd.cpp), called by input and local6 for one packet, and by the worker
-// for a request of the control thread.
+// ARP (arp.cpp) and neighbour discovery (nd.cpp), called by input and local6 for one packet, and by the
+// worker for a request of the control thread.
 void input_arp(Path& path, const Packet& packet, PacketVector& answers) noexcept;
 void send_arp_request(Path& path, const ControlMessage& message) noexcept;
 void input_nd(Path& path, const Packet& packet, uint32_t offset, PacketVector& answers) noexcept;

@@ -25,9 +25,8 @@ void receive(Path& path, rte_mbuf* mbuf, const Interface& interface, PacketVecto
   bump(counters.rx_packets);
   bump(counters.rx_bytes, mbuf->pkt_len);
   counters.last_rx_ns.store(path.now_ns, std::memory_order_relaxed);
-  Packet packet{.mbuf = mbuf,
-                .network = rte_pktmbuf_mtod(mbuf, uint8_t*) + kEthernetBytes,
-                .ingress = &interface};
+  Packet packet{
+      .mbuf = mbuf, .network = rte_pktmbuf_mtod(mbuf, uint8_t*) + kEthernetBytes, .ingress = &interface};
   if (const DropReason reason = judge(packet, interface); reason != kNoDrop)
     drop(path, packet, reason);
   else
@@ -37,13 +36,13 @@ void receive(Path& path, rte_mbuf* mbuf, const Interface& interface, PacketVecto
 }  // namespace
 
 // The other end cannot become another interface while we are online: at worst it is not live any more.
-void cross(Path& path, const Interface& egress, const Interface& peer, rte_mbuf* mbuf) noexcept {
+void cross(Path& path, const Interface& egress, rte_mbuf* mbuf) noexcept {
+  const Interface& peer = path.interface(egress.peer.load(std::memory_order_acquire));
   if (!peer.live_and_up()) return drop(path, mbuf, &egress, Side::tx, DropReason::interface_down);
   if (path.crossings.round == Crossings::kMostRounds)
     return drop(path, mbuf, &egress, Side::tx, DropReason::veth_loop);
   Crossings::Frames& frames = path.crossings.leaving();
-  if (frames.count == Crossings::kMostFrames)
-    return drop(path, mbuf, &egress, Side::tx, DropReason::tx_full);
+  if (frames.count == Crossings::kMostFrames) return drop(path, mbuf, &egress, Side::tx, DropReason::tx_full);
   count_sent(path, egress, mbuf->pkt_len);
   ++path.statistics.totals.veth_crossings;
   frames.mbufs[frames.count] = mbuf;

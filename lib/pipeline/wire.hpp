@@ -169,8 +169,8 @@ inline uint16_t sum_header(const uint8_t* header, uint32_t words) noexcept {
 // The sum of what ICMPv6 checksums cover beside the message (RFC 8200 section 8.1), in network order, not
 // folded.
 inline uint32_t sum_pseudo_header(const Ipv6Header& header, uint32_t bytes, uint8_t protocol) noexcept {
-  uint32_t sum = swap16(static_cast<uint16_t>(bytes >> 16)) + swap16(static_cast<uint16_t>(bytes)) +
-                 swap16(protocol);
+  uint32_t sum =
+      swap16(static_cast<uint16_t>(bytes >> 16)) + swap16(static_cast<uint16_t>(bytes)) + swap16(protocol);
   for (uint32_t at = 0; at < 2 * sizeof header.source; at += 2) {
     uint16_t word;
     std::memcpy(&word, header.source + at, sizeof word);

@@ -46,10 +46,10 @@ struct Totals {
   uint64_t rx = 0, rx_bytes = 0, originated = 0, tx = 0, tx_bytes = 0, punted = 0;
   uint64_t parked = 0;  // waiting for a neighbour at this moment
   uint64_t loops = 0, busy_loops = 0, sleeps = 0;
-  uint64_t veth_crossings = 0;         // each is in rx and in tx
-  uint64_t icmp_errors_sent = 0;       // of ours, part of originated
-  uint64_t icmp_errors_limited = 0;    // not made, to keep to the rate
-  uint64_t icmp_errors_unsent = 0;     // not made for want of a route, of a source address or of an mbuf
+  uint64_t veth_crossings = 0;       // each is in rx and in tx
+  uint64_t icmp_errors_sent = 0;     // of ours, part of originated
+  uint64_t icmp_errors_limited = 0;  // not made, to keep to the rate
+  uint64_t icmp_errors_unsent = 0;   // not made for want of a route, of a source address or of an mbuf
   std::array<uint64_t, kDropReasons> drops{};
   std::array<uint64_t, kDropReasons> drop_last_ns{};  // CLOCK_MONOTONIC
 

@@ -217,8 +217,10 @@ TEST_F(Ipv6Test, Echo) {
 TEST_F(Ipv6Test, EchoBetweenLinkLocalAddressesAndToEveryone) {
   const Ipv6 sender = link_local_of(kHost);
   const Ipv6 own = link_local_of(kPort0);
-  const Bytes reply = ethernet(kHost, kPort0, {}, 0x86dd, echo6({.source = own, .destination = sender}, 129, 3));
-  EXPECT_EQ(hex(world.forwarded(0, frame(echo6({.source = sender, .destination = own}, 128, 3)), 0)), hex(reply));
+  const Bytes reply =
+      ethernet(kHost, kPort0, {}, 0x86dd, echo6({.source = own, .destination = sender}, 129, 3));
+  EXPECT_EQ(hex(world.forwarded(0, frame(echo6({.source = sender, .destination = own}, 128, 3)), 0)),
+            hex(reply));
   for (const char* everyone : {"ff02::1", "ff02::2"}) {
     const Bytes request = echo6({.source = sender, .destination = ip6(everyone)}, 128, 3);
     EXPECT_EQ(hex(world.forwarded(0, frame(request, multicast_mac_of(ip6(everyone))), 0)), hex(reply));
@@ -230,9 +232,10 @@ TEST_F(Ipv6Test, EchoBetweenLinkLocalAddressesAndToEveryone) {
   world.set_flag(world.port(0), Interface::kNoLinkLocal);
   EXPECT_EQ(dropped(echo6({.source = sender, .destination = own}, 128, 3)), DropReason::beyond_scope);
   world.add_address(world.port(0), "fe80::1/64");
-  EXPECT_EQ(hex(world.forwarded(0, frame(echo6({.source = sender, .destination = ip6("fe80::1")}, 128, 3)), 0)),
-            hex(ethernet(kHost, kPort0, {}, 0x86dd,
-                         echo6({.source = ip6("fe80::1"), .destination = sender}, 129, 3))));
+  EXPECT_EQ(
+      hex(world.forwarded(0, frame(echo6({.source = sender, .destination = ip6("fe80::1")}, 128, 3)), 0)),
+      hex(ethernet(kHost, kPort0, {}, 0x86dd,
+                   echo6({.source = ip6("fe80::1"), .destination = sender}, 129, 3))));
 }
 
 TEST_F(Ipv6Test, ParkedUntilResolvedOrReported) {

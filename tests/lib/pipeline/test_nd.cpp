@@ -22,7 +22,8 @@ class NdTest : public ::testing::Test {
     return frame(nd(kAsk, source, group, target, mac), multicast_mac_of(group));
   }
   Bytes say(Ipv6 target, Mac mac, uint32_t flags, const char* to = "2001:db8::1") {
-    return frame(nd(kSay, target, ip6(to), target, mac, flags), is_multicast(ip6(to)) ? 0x333300000001 : kPort0);
+    return frame(nd(kSay, target, ip6(to), target, mac, flags),
+                 is_multicast(ip6(to)) ? 0x333300000001 : kPort0);
   }
   std::string answer(Ipv6 target, Ipv6 to, uint32_t flags, Mac mac = kHost) {
     return hex(ethernet(mac, kPort0, {{0x8100, 5}}, 0x86dd, nd(kSay, target, to, target, kPort0, flags)));
@@ -127,11 +128,13 @@ TEST_F(NdTest, InvalidMessages) {
   EXPECT_EQ(dropped(ask({}, own, kHost)), DropReason::nd_invalid) << "a probe with an option";
   EXPECT_EQ(dropped(frame(nd(kAsk, {}, ip6("ff02::1"), own, 0), 0x333300000001)), DropReason::nd_invalid);
   EXPECT_EQ(dropped(say(host, kHost, kSolicited, "ff02::1")), DropReason::nd_invalid);
-  EXPECT_EQ(dropped(frame(nd(kSay, {}, ip6("ff02::1"), host, kHost), 0x333300000001)), DropReason::nd_invalid);
+  EXPECT_EQ(dropped(frame(nd(kSay, {}, ip6("ff02::1"), host, kHost), 0x333300000001)),
+            DropReason::nd_invalid);
   EXPECT_EQ(dropped(ask(own, own)), DropReason::nd_invalid) << "in our name";
-  EXPECT_EQ(dropped(frame(icmpv6({.source = host, .destination = own, .hop_limit = 255}, kAsk, 0, Bytes(19, 0)),
-                          kPort0)),
-            DropReason::nd_invalid)
+  EXPECT_EQ(
+      dropped(frame(icmpv6({.source = host, .destination = own, .hop_limit = 255}, kAsk, 0, Bytes(19, 0)),
+                    kPort0)),
+      DropReason::nd_invalid)
       << "too short";
   for (const uint8_t type : {133, 134, 137})
     EXPECT_EQ(dropped(frame(icmpv6({.source = host, .destination = ip6("ff02::2"), .hop_limit = 255}, type, 0,

@@ -225,7 +225,8 @@ TEST_F(NeighbourTest, GoingDownDropsToo) {
 
 TEST_F(NeighbourTest, StaleOnesAreUsedAndMarked) {
   world.set_neighbour(vlan, ip("10.1.0.9"), kNextHop, NeighbourState::kReachable);
-  const Neighbour* neighbour = find_neighbour(world.interface(vlan).neighbours.own(), IpAddress(ip("10.1.0.9")));
+  const Neighbour* neighbour =
+      find_neighbour(world.interface(vlan).neighbours.own(), IpAddress(ip("10.1.0.9")));
   send("10.1.0.9");
   EXPECT_EQ(neighbour->used.load(), 0u);
   world.set_neighbour(vlan, ip("10.1.0.9"), kNextHop, NeighbourState::kStale);

@@ -28,9 +28,8 @@ class SourceCheck : public ::testing::Test {
     return reason;
   }
   DropReason from6(const char* source, const char* to = "2001:db8:1::9") {
-    const DropReason reason =
-        world.dropped(0, ethernet(kPort0, kHost, {}, 0x86dd,
-                                  ipv6({.source = ip6(source), .destination = ip6(to)})));
+    const DropReason reason = world.dropped(
+        0, ethernet(kPort0, kHost, {}, 0x86dd, ipv6({.source = ip6(source), .destination = ip6(to)})));
     world.take_all(0);
     world.take_all(1);
     return reason;
@@ -88,9 +87,10 @@ TEST_F(SourceCheck, ManyPacketsOfSeveralNamespaces) {
   world.set_flag(vlan, Interface::kRpFilterStrict);
   world.set_flag(world.port(0), Interface::kRpFilterStrict);
   for (uint32_t i = 0; i < 60; ++i)
-    world.put(0, ethernet(kPort0, kHost, i % 2 != 0 ? std::vector<Tag>{{0x8100, 5}} : std::vector<Tag>{}, 0x0800,
-                          ipv4({.source = i % 3 == 0 ? ip("10.1.0.7") : ip("10.0.0.7"),
-                                .destination = ip("10.1.0.9")})));
+    world.put(0,
+              ethernet(kPort0, kHost, i % 2 != 0 ? std::vector<Tag>{{0x8100, 5}} : std::vector<Tag>{}, 0x0800,
+                       ipv4({.source = i % 3 == 0 ? ip("10.1.0.7") : ip("10.0.0.7"),
+                             .destination = ip("10.1.0.9")})));
   world.step();
   EXPECT_EQ(world.drops(DropReason::rp_filter), 20u);
   EXPECT_EQ(world.dropped_by(vlan, DropReason::rp_filter), 10u);
@@ -131,7 +131,8 @@ TEST_F(Access, TheBorrowedAddressAndWhatIsElsewhereAreAnswered) {
 }
 
 TEST_F(Access, WhoIsOnTheLinkItselfAndWhoProbesAreNot) {
-  EXPECT_EQ(world.dropped(0, request("10.0.0.6", "10.0.0.5")), DropReason::arp_other_host) << "same interface";
+  EXPECT_EQ(world.dropped(0, request("10.0.0.6", "10.0.0.5")), DropReason::arp_other_host)
+      << "same interface";
   EXPECT_EQ(world.dropped(0, request("10.0.0.6", "10.0.0.6")), DropReason::arp_other_host) << "gratuitous";
   EXPECT_EQ(world.dropped(0, request("0.0.0.0", "10.0.0.6")), DropReason::arp_other_host) << "a probe";
   EXPECT_EQ(world.dropped(0, request("10.0.0.5", "99.0.0.1")), DropReason::arp_other_host) << "no route";

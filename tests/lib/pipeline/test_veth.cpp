@@ -16,7 +16,9 @@ constexpr Mac kNextHop = 0x0a0000000002;
 class Veth : public ::testing::Test {
  protected:
   Veth()
-      : other(world.add_netns()), ends(world.add_veth(nullptr, &other)), out(world.add_vlan(1, 5, 0, 0x8100, 0, &other)) {
+      : other(world.add_netns()),
+        ends(world.add_veth(nullptr, &other)),
+        out(world.add_vlan(1, 5, 0, 0x8100, 0, &other)) {
     world.set_address(world.port(0), "10.0.0.1/24");
     world.set_address(ends[0], "10.5.0.1/24");
     world.set_address(ends[1], "10.5.0.2/24");
@@ -43,9 +45,9 @@ class Veth : public ::testing::Test {
 
 TEST_F(Veth, PacketsCrossInOneLoop) {
   know_each_other();
-  EXPECT_EQ(hex(world.forwarded(0, frame(packet()), 1)),
-            hex(ethernet(kNextHop, kPort1, {{0x8100, 5}}, 0x0800,
-                         one_hop_further(one_hop_further(packet())))));
+  EXPECT_EQ(
+      hex(world.forwarded(0, frame(packet()), 1)),
+      hex(ethernet(kNextHop, kPort1, {{0x8100, 5}}, 0x0800, one_hop_further(one_hop_further(packet())))));
   const InterfaceSums left = world.table().sums(ends[0]);
   const InterfaceSums right = world.table().sums(ends[1]);
   EXPECT_EQ(left.tx_packets, 1u);

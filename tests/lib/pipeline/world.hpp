@@ -51,7 +51,9 @@ class World {
   // Two ends, up, with MACs 02:00:00:00:01:01 and so on.
   std::array<uint32_t, 2> add_veth(Netns* left = nullptr, Netns* right = nullptr);
   void set_unnumbered(uint32_t ifindex, uint32_t lender);
-  void set_flag(uint32_t ifindex, uint32_t setting, bool on = true) { table().set_flag(ifindex, setting, on); }
+  void set_flag(uint32_t ifindex, uint32_t setting, bool on = true) {
+    table().set_flag(ifindex, setting, on);
+  }
   void remove_neighbour(uint32_t ifindex, Ipv4 address);
   void set_up(uint32_t ifindex, bool up) { table().set_admin_up(ifindex, up); }
   // With the routes through it, as the control thread does, or without them, as workers may meet it for a
