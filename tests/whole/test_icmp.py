@@ -6,9 +6,9 @@ import pytest
 from frames import ICMP, IP, UDP, Raw
 from scapy.layers.inet import TCP, IPOption_Router_Alert
 from scapy.layers.inet6 import (ICMPv6DestUnreach, ICMPv6EchoRequest, ICMPv6TimeExceeded, IPv6, IPv6ExtHdrDestOpt,
-                                IPv6ExtHdrFragment, IPv6ExtHdrHopByHop, PadN)
+                                PadN)
 
-from lab import eventually
+from lab import eventually, run
 from twin_routers import FAR, FAR6, HOST, HOST6, TwinRouters, parts
 
 LONG = Raw(bytes(range(256)) * 5)
@@ -128,7 +128,7 @@ def test_neighbours_that_do_not_answer(twins):
         twins.mayfly.send(packet)
         said = []
         for twin in (twins.kernel, twins.mayfly):
-            said.append([parts(next(twin._answers()))])
+            said.append([parts(next(twin.answers()))])
         assert said[1] == said[0]
 
 
@@ -137,7 +137,6 @@ def test_link_local_sources_stay_on_their_link(twins):
     for twin in (twins.kernel, twins.mayfly):
         twin.hosts[0].waiting()
     twins.daemon(f"neigh add fe80::9 lladdr {twins.mayfly.hosts[0].mac} dev p0")
-    from lab import run
     run("ip", "-n", twins.kernel_netns, "neigh", "add", "fe80::9", "lladdr", twins.kernel.hosts[0].mac, "dev", "k0")
     (kernel,), (mayfly,) = twins.both(packet)
     kernel, mayfly = parts(kernel), parts(mayfly)

@@ -2,11 +2,9 @@
 """Two routers side by side, Mayfly and the kernel's own, with the same addresses, routes and hosts: what one says to a
 packet is compared with what the other says."""
 
-import contextlib
+import json
 
-from frames import ICMP, IP, Ether, Raw
-from scapy.layers.inet6 import IPv6
-from scapy.layers.inet6 import ICMPv6EchoRequest
+from frames import ICMP, IP, Ether
 
 from lab import GIVE_UP, run
 
@@ -28,7 +26,7 @@ class Twin:
     def send(self, packet, dst=None):
         self.hosts[LEFT].send(Ether(dst=dst or self.mac, src=self.hosts[LEFT].mac) / packet)
 
-    def _answers(self):
+    def answers(self):
         """IP packets that came back to the sender, without neighbour discovery and what a kernel sends unasked."""
         while (frame := self.hosts[LEFT].receive(GIVE_UP)) is not None:
             ether = Ether(frame)
@@ -42,7 +40,7 @@ class Twin:
         self.marker += 1
         self.send(IP(src=HOST, dst="10.0.0.1") / ICMP(id=0x4d46, seq=self.marker))
         said = []
-        for packet in self._answers():
+        for packet in self.answers():
             if packet[0] >> 4 == 4 and packet[9] == 1 and packet[20] == 0 and \
                     packet[24:28] == b"MF" + self.marker.to_bytes(2, "big"):
                 return said
@@ -97,7 +95,7 @@ class TwinRouters:
             for host in (HOST, HOST6) if side == LEFT else (FAR, FAR6):
                 run("ip", "-n", netns, "neigh", "add", host, "lladdr", hosts[side].mac, "dev", device)
         sysctl("net.ipv6.conf.all.forwarding=1")
-        (link,) = __import__("json").loads(run("ip", "-n", netns, "-j", "link", "show", "dev", "k0"))
+        (link,) = json.loads(run("ip", "-n", netns, "-j", "link", "show", "dev", "k0"))
         return netns, Twin(hosts, link["address"])
 
     def route(self, words):
