@@ -271,7 +271,7 @@ std::string link_help() {
        mayfly link show [NAME | SELECTOR]
        mayfly link count [SELECTOR]
        mayfly link del NAME | SELECTOR [--dry-run]
-       mayfly -n NETNS link flush [--dry-run]          (all of the namespace but its ports)
+       mayfly link flush [--dry-run]          (only with -n NETNS: all that is in it but its ports)
        mayfly link which PORT [OUTER[.INNER]] [protocol 802.1Q|802.1ad]
        mayfly link bulk add [count N] [name PATTERN] [link PARENT] [mtu N] [group N] [up] [netns NETNS]
                        [SETTINGS] [--dry-run] type KIND [PARAMETERS, each a number or FIRST-LAST]
