@@ -277,8 +277,7 @@ std::string link_help() {
                        [SETTINGS] [--dry-run] type KIND [PARAMETERS, each a number or FIRST-LAST]
        mayfly link bulk del name PATTERN count N | - | SELECTOR [--dry-run]
                        ('-': names on standard input)
-SETTINGS: unnumbered NAME|none | rp_filter strict|off | proxy_arp on|off | proxy_nd on|off
-          addrgenmode eui64|none (no link-local address by itself)
+SETTINGS: unnumbered NAME|none | rp_filter strict|off | proxy_arp on|off | proxy_nd on|off | addrgenmode eui64|none
 PATTERN:  '{}' counts from 0; also {parent} {outer} {inner} {n:06} %d; of the ranges the last varies fastest
 )") + std::string(kSelectorHelp) +
          "KIND:\n" + describe_kinds();

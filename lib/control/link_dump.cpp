@@ -27,7 +27,7 @@ uint8_t oper_state(const InterfaceTable& table, uint32_t ifindex) {
   if (!record.admin_up) return kOperDown;
   if (table.oper_up(ifindex)) return kOperUp;
   return record.parent == kNoInterface && table.interface(ifindex).kind != kVethKind ? kOperDown
-                                                                                    : kOperLowerLayerDown;
+                                                                                     : kOperLowerLayerDown;
 }
 
 void write_statistics(MessageWriter& writer, const InterfaceTable& table, uint32_t ifindex) {
