@@ -58,7 +58,7 @@ ERRORS = {
     "own port 6": ip6("2001:db8::1") / UDP(sport=1, dport=2) / Raw(b"mayfly"),
     "own port 6, other side": ip6("2001:db8:1::1", hlim=1) / UDP(sport=1, dport=2),
     "own next header": ip6("2001:db8::1", nh=200) / Raw(b"12345678"),
-    "own next header behind options": ip6("2001:db8::1") / IPv6ExtHdrDestOpt(nh=200, options=[PadN(optdata=b"1234")])
+    "own next header behind options": ip6("2001:db8::1") / IPv6ExtHdrDestOpt(nh=200, options=[PadN(optdata=bytes(4))])
     / Raw(b"12345678"),
 }
 
@@ -84,7 +84,6 @@ SILENCE = {
     "our own source": IP(src="10.0.0.1", dst="98.0.0.1") / UDP(),
     "the other side's own source": IP(src="10.1.0.1", dst="10.0.0.1") / ICMP(),
     "loopback destination": ip4("127.0.0.1") / UDP(),
-    "zero destination": ip4("0.0.0.7") / UDP(),
     "bad checksum": ip4("98.0.0.1", chksum=1) / UDP(),
     "blackhole route 6": ip6("2001:db8:a::1") / UDP(),
     "about an error 6": ip6("2001:db9::1") / ICMPv6TimeExceeded() / IPv6(),
@@ -115,6 +114,8 @@ def test_where_we_differ_on_purpose(twins):
         kernel, (mayfly,) = twins.both(packet)
         assert len(kernel) == 1 and kernel[0][6 if ":" in packet.src else 9] == 6, "the kernel resets"
         assert (parts(mayfly)["type"], parts(mayfly)["code"]) == kind
+    # Nobody is in 0.0.0.0/8 (RFC 6890): a martian to us, without a route to the kernel.
+    assert twins.mayfly.said_to(ip4("0.0.0.7") / UDP()) == []
     # Longer than the MTU, and may be cut: the kernel does it, we do not yet, and nobody needs to be told.
     assert twins.mayfly.said_to(ip4(FAR) / UDP(sport=1, dport=2) / LONG / Raw(b"x" * 20)) == []
     twins.kernel.hosts[1].waiting()

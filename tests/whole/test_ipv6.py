@@ -52,6 +52,10 @@ def hosts(lab):
         daemon(f"addr add {prefix}::1/64 dev p{n}")
         run("ip", "-n", host, "addr", "add", f"{prefix}::2/64", "dev", "h0", "nodad")
         run("ip", "-n", host, "route", "add", "default", "via", f"{prefix}::1")
+    # What is still asked about is no source yet, and lost to whoever else asks.
+    for host in names:
+        eventually(lambda: "tentative" in run("ip", "-n", host, "-6", "addr", "show", "dev", "h0"), False, "its addresses")
+    eventually(lambda: "tentative" in daemon("addr show") or "optimistic" in daemon("addr show"), False, "our addresses")
     yield names, daemon
     daemon.check_balance()
 

@@ -72,8 +72,7 @@ class AddressingTest : public testing::Test {
     table->retire(ifindex, retired);
   }
   void commit() {
-    netns->commit(retired);
-    elsewhere->commit(retired);
+    route_table.commit(retired);
     reclaim.submit(retired);
     reclaim.collect(Deadline::never());
   }

@@ -147,7 +147,7 @@ Outcome Model::receive_solicitation(const ModelInterface& interface, const Bytes
   if (packet.size() < at + 24 || packet[7] != 255 || packet[at + 1] != 0)
     return dropped(DropReason::nd_invalid);
   const Ipv6 target = address_at(packet, at + 8);
-  std::optional<Mac> mac;
+  Mac mac = 0;  // none
   for (size_t option = at + 24; option != packet.size();) {
     if (option + 8 > packet.size()) return dropped(DropReason::nd_invalid);
     const size_t bytes = packet[option + 1] * 8u;
@@ -155,16 +155,16 @@ Outcome Model::receive_solicitation(const ModelInterface& interface, const Bytes
     if (packet[option] == 1 && bytes == 8) mac = get(packet, option + 2, 6);
     option += bytes;
   }
-  if (mac == Mac{0}) mac.reset();
-  if (mac && (*mac >> 40 & 1) != 0) return dropped(DropReason::nd_invalid);
+  if ((mac >> 40 & 1) != 0) return dropped(DropReason::nd_invalid);
   if (in(target, "ff00::/8") || target == Ipv6{} || is_mapped(target)) return dropped(DropReason::nd_invalid);
-  if (source == Ipv6{} && (address_at(packet, 24) != solicited_node_of(target) || mac))
+  if (source == Ipv6{} && (address_at(packet, 24) != solicited_node_of(target) || mac != 0))
     return dropped(DropReason::nd_invalid);
   if (owns(interface, source)) return dropped(DropReason::nd_invalid);
   if (!owns(interface, target)) return dropped(DropReason::nd_other_host);
   const bool probe = source == Ipv6{};
   const Ipv6 to = probe ? Ipv6{0xff02'0000'0000'0000, 1} : source;
-  const Mac to_mac = probe ? 0x333300000001 : mac.value_or(0x0a0000000099);
+  Mac to_mac = probe ? 0x333300000001 : 0x0a0000000099;
+  if (!probe && mac != 0) to_mac = mac;
   return send(interface, to_mac, 0x86dd,
               nd(136, target, to, target, interface.mac, probe ? 0xa0000000 : 0xe0000000));
 }
