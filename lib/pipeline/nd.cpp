@@ -234,7 +234,9 @@ void input_nd(Path& path, const Packet& packet, uint32_t offset, PacketVector& a
   const std::optional<Nd> nd = parse(packet, offset);
   const Interface& interface = *packet.ingress;
   // Somebody who uses an address of ours teaches us nothing.
-  if (!nd || is_own_address(path.interfaces, interface, IpAddress(nd->source)))
+  // Who claims one of our addresses may do so in its name.
+  const bool claims = nd && nd->advertisement && nd->source == nd->target;
+  if (!nd || (!claims && is_own_address(path.interfaces, interface, IpAddress(nd->source))))
     return drop(path, packet, DropReason::nd_invalid);
   if (nd->advertisement) return input_advertisement(path, packet, *nd);
   input_solicitation(path, packet, *nd, answers);

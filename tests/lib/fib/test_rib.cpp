@@ -44,11 +44,10 @@ void take_back(Returns& returns) {
 
 // A namespace with the heads of its interfaces' lists, [0] unused.
 struct Namespace {
-  explicit Namespace(RouteTable& table) : fib(pools), fib6(pools), rib(table, fib, fib6) {}
+  explicit Namespace(RouteTable& table) : routes(table), fib(pools), fib6(pools), rib(table, fib, fib6) {}
   ~Namespace() {
     RetireList list;
-    fib.commit(list);
-    fib6.commit(list);
+    routes.commit(list);
     Reclaim reclaim{TeardownConfig{}};
     EXPECT_TRUE(reclaim.start().has_value());
     reclaim.submit(list);
@@ -75,6 +74,7 @@ struct Namespace {
   }
 
   std::array<uint32_t, 16> lists{};
+  RouteTable& routes;
   Fib fib;
   Fib6 fib6;
   Rib rib;
