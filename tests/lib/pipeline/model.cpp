@@ -66,8 +66,9 @@ std::vector<Outcome> Model::receive(int port, const std::vector<Bytes>& frames, 
     held.clear();
   };
   for (const Bytes& frame : frames) outcomes.push_back(receive_one(port, frame));
-  each(ipv6_, [&](const Held& held) { return receive_ipv6(*held.from, held.to_group, held.packet); });
-  each(own6_, [&](const Held& held) { return receive_own6(*held.from, held.packet); });
+  each(ipv6_, [&](const Held& held) { return receive_ipv6(held); });
+  each(link6_, [&](const Held& held) { return receive_own6(held); });
+  each(own6_, [&](const Held& held) { return receive_own6(held); });
   each(answers6_, [&](const Held& held) { return forward6(*held.from, held.packet, true); });
   each(own_, [&](const Held& held) { return receive_own(*held.from, held.packet); });
   each(answers_, [&](const Held& held) { return forward(*held.from, held.packet, true); });
@@ -104,7 +105,7 @@ Outcome Model::receive_one(int port, const Bytes& frame) {
   if (protocol == 0x0806) return receive_arp(*interface, to_group, packet);
   if (protocol == 0x0800) return receive_ipv4(*interface, to_group, packet);
   if (protocol == 0x86dd) {
-    ipv6_.push_back({interface, packet, to_group});
+    ipv6_.push_back({interface, packet, to_group, get(frame, 6, 6)});
     return {.kind = Outcome::Kind::later};
   }
   return dropped(DropReason::unknown_protocol);

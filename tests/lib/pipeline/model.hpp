@@ -63,6 +63,13 @@ class Model {
   std::vector<std::pair<uint32_t, IpAddress>> waiting() const;
 
  private:
+  struct Held {
+    const ModelInterface* from;
+    Bytes packet;
+    bool to_group = false;
+    Mac sender = 0;  // the frame's
+  };
+
   Outcome receive_one(int port, const Bytes& frame);
   ModelInterface* find(int port, const std::vector<Tag>& tags);
   ModelInterface& at(uint32_t ifindex);
@@ -71,10 +78,10 @@ class Model {
   const RouteValue* look_up(int netns, Ipv4 address) const;
   Outcome receive_arp(ModelInterface& interface, bool to_group, const Bytes& packet);
   Outcome receive_ipv4(ModelInterface& interface, bool to_group, Bytes packet);
-  Outcome receive_ipv6(const ModelInterface& interface, bool to_group, Bytes packet);
+  Outcome receive_ipv6(const Held& held);
   Outcome receive_own(const ModelInterface& from, Bytes packet);
-  Outcome receive_own6(const ModelInterface& from, Bytes packet);
-  Outcome receive_solicitation(const ModelInterface& interface, const Bytes& packet, size_t at);
+  Outcome receive_own6(const Held& held);
+  Outcome receive_solicitation(const Held& held, size_t at);
   Outcome forward(const ModelInterface& from, Bytes packet, bool ours);
   Outcome forward6(const ModelInterface& from, Bytes packet, bool ours);
   Outcome pass_on(ModelInterface& by, IpAddress next_hop, const Bytes& packet);
@@ -97,12 +104,8 @@ class Model {
 
   uint64_t now_ns_ = 0;
   std::map<std::pair<uint32_t, IpAddress>, std::vector<Bytes>> parking_;
-  struct Held {
-    const ModelInterface* from;
-    Bytes packet;
-    bool to_group = false;
-  };
-  std::vector<Held> ipv6_, own_, own6_, answers_, answers6_, errors_, errors6_;
+  // Those to groups and link-local addresses (link6_) come before those a FIB has told to be ours (own6_).
+  std::vector<Held> ipv6_, own_, link6_, own6_, answers_, answers6_, errors_, errors6_;
   Allowance in_all_;
   std::map<uint32_t, Allowance> of_interface_;
 };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The model's IPv6, and the ICMP errors of both families.
 #include <algorithm>
-#include <optional>
 
 #include "model.hpp"
 
@@ -75,7 +74,9 @@ bool Model::owns(const ModelInterface& interface, Ipv6 address) const {
          std::ranges::find(interface.addresses6, address) != interface.addresses6.end();
 }
 
-Outcome Model::receive_ipv6(const ModelInterface& interface, bool to_group, Bytes packet) {
+Outcome Model::receive_ipv6(const Held& held) {
+  const ModelInterface& interface = *held.from;
+  Bytes packet = held.packet;
   if (packet.size() < 40) return dropped(DropReason::truncated);
   if (packet[0] >> 4 != 6) return dropped(DropReason::ip_header);
   const size_t total = 40 + get(packet, 4, 2);
@@ -92,7 +93,7 @@ Outcome Model::receive_ipv6(const ModelInterface& interface, bool to_group, Byte
   if (group && !in(destination, "ff02::1") && !in(destination, "ff02::2") &&
       !in(destination, "ff02::1:ff00:0/104"))
     return dropped(DropReason::multicast);
-  if (!group && to_group) return dropped(DropReason::multicast);
+  if (!group && held.to_group) return dropped(DropReason::multicast);
   if (in(destination, "fe80::/10") && !owns(interface, destination)) return dropped(DropReason::beyond_scope);
   const bool local = group || in(destination, "fe80::/10");
   if (!local && !in(source, "fe80::/10") && owns(interface, source))
@@ -100,11 +101,13 @@ Outcome Model::receive_ipv6(const ModelInterface& interface, bool to_group, Byte
   const RouteValue6* route = look_up6(interface.netns, destination);
   if (!local && (route == nullptr || route->type != RouteType::kLocal))
     return forward6(interface, packet, false);
-  own6_.push_back({&interface, packet});
+  (local ? link6_ : own6_).push_back({&interface, packet, held.to_group, held.sender});
   return {.kind = Outcome::Kind::later};
 }
 
-Outcome Model::receive_own6(const ModelInterface& from, Bytes packet) {
+Outcome Model::receive_own6(const Held& held) {
+  const ModelInterface& from = *held.from;
+  Bytes packet = held.packet;
   const Upper upper = upper_of(packet);
   const Ipv6 destination = address_at(packet, 24);
   const bool group = in(destination, "ff00::/8");
@@ -123,7 +126,7 @@ Outcome Model::receive_own6(const ModelInterface& from, Bytes packet) {
   if (packet.size() < upper.at + 8) return dropped(DropReason::icmp_invalid);
   if (with_icmpv6_checksum(packet, upper.at) != packet) return dropped(DropReason::icmp_invalid);
   const uint8_t type = packet[upper.at];
-  if (type == 135) return receive_solicitation(from, packet, upper.at);
+  if (type == 135) return receive_solicitation(held, upper.at);
   if (type == 133 || type == 134 || type == 137) return dropped(DropReason::nd_unwanted);
   if (type != 128) return dropped(group ? DropReason::multicast : DropReason::local_unknown);
   if (group && in(destination, "ff02::1:ff00:0/104")) return dropped(DropReason::multicast);
@@ -142,12 +145,14 @@ Outcome Model::receive_own6(const ModelInterface& from, Bytes packet) {
   return {.kind = Outcome::Kind::later};
 }
 
-Outcome Model::receive_solicitation(const ModelInterface& interface, const Bytes& packet, size_t at) {
+Outcome Model::receive_solicitation(const Held& held, size_t at) {
+  const ModelInterface& interface = *held.from;
+  const Bytes& packet = held.packet;
   const Ipv6 source = address_at(packet, 8);
   if (packet.size() < at + 24 || packet[7] != 255 || packet[at + 1] != 0)
     return dropped(DropReason::nd_invalid);
   const Ipv6 target = address_at(packet, at + 8);
-  Mac mac = 0;  // none
+  Mac mac = 0;
   for (size_t option = at + 24; option != packet.size();) {
     if (option + 8 > packet.size()) return dropped(DropReason::nd_invalid);
     const size_t bytes = packet[option + 1] * 8u;
@@ -163,8 +168,7 @@ Outcome Model::receive_solicitation(const ModelInterface& interface, const Bytes
   if (!owns(interface, target)) return dropped(DropReason::nd_other_host);
   const bool probe = source == Ipv6{};
   const Ipv6 to = probe ? Ipv6{0xff02'0000'0000'0000, 1} : source;
-  Mac to_mac = probe ? 0x333300000001 : 0x0a0000000099;
-  if (!probe && mac != 0) to_mac = mac;
+  const Mac to_mac = probe ? 0x333300000001 : mac != 0 ? mac : held.sender;
   return send(interface, to_mac, 0x86dd,
               nd(136, target, to, target, interface.mac, probe ? 0xa0000000 : 0xe0000000));
 }

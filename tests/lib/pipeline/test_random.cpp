@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/seed.hpp"
 #include "model.hpp"
@@ -78,7 +79,12 @@ class RandomNetwork {
       for (const Bytes& frame : world_.take_all(port)) sent.push_back(hex(frame));
       std::sort(sent.begin(), sent.end());
       std::sort(expected.sent[port].begin(), expected.sent[port].end());
-      ASSERT_EQ(sent, expected.sent[port]);
+      std::vector<std::string> missing, surplus;
+      std::ranges::set_difference(expected.sent[port], sent, std::back_inserter(missing));
+      std::ranges::set_difference(sent, expected.sent[port], std::back_inserter(surplus));
+      ASSERT_TRUE(missing.empty() && surplus.empty())
+          << "port " << port << "\nmissing " << fmt::format("{}", fmt::join(missing, "\n        "))
+          << "\nsurplus " << fmt::format("{}", fmt::join(surplus, "\n        "));
     }
     for (size_t i = 0; i < kDropReasons; ++i)
       ASSERT_EQ(world_.totals().drops[i] - before.drops[i], expected.drops[i])
@@ -86,9 +92,9 @@ class RandomNetwork {
     ASSERT_EQ(world_.totals().tx - before.tx, expected.tx);
     ASSERT_EQ(world_.totals().punted - before.punted, expected.punted);
     ASSERT_EQ(world_.totals().parked, model_.parked());
-    ASSERT_EQ(world_.totals().icmp_errors_sent, model_.errors_sent);
-    ASSERT_EQ(world_.totals().icmp_errors_limited, model_.errors_limited);
-    ASSERT_EQ(world_.totals().icmp_errors_unsent, model_.errors_unsent);
+    const std::array errors = {world_.totals().icmp_errors_sent, world_.totals().icmp_errors_limited,
+                               world_.totals().icmp_errors_unsent};
+    ASSERT_EQ(errors, (std::array{model_.errors_sent, model_.errors_limited, model_.errors_unsent}));
     while (world_.heard()) {
     }
   }
