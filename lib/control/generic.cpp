@@ -103,6 +103,8 @@ GenericHandler handler_of(uint8_t command) {
       return handle_bulk_add;
     case kCmdLinkBulkNames:
       return handle_bulk_names;
+    case kCmdLinkBulkItems:
+      return handle_bulk_items;
     case kCmdLinkBulkDel:
       return handle_bulk_delete;
     case kCmdLinkCount:

@@ -108,6 +108,8 @@ enum Command : uint8_t {
   kCmdPortAdd,      // kPortName, kPortDevargs, options; acknowledged when the device runs
   kCmdPortDel,      // kPortName; with its interface and what is stacked on it; acknowledged when it is closed
   kCmdPortXstats,   // kPortName -> kPortXstat
+  kCmdLinkBulkItems,  // appends interfaces (kBulkItem) to the list that the next kCmdLinkBulkAdd with
+                      // kBulkListed makes
 };
 
 enum BulkAttribute : uint16_t {
@@ -138,6 +140,26 @@ enum BulkAttribute : uint16_t {
   kBulkTotal,         // u64 (progress)
   kValueCount,        // u64 (kCmdLinkCount)
   kBulkFlush,         // flag (kCmdLinkBulkDel): every interface of the namespace, its ports excepted
+  // kCmdLinkBulkAdd and each kBulkItem:
+  kBulkDown,        // flag: down, where kBulkReplace finds it up
+  kBulkAddress,     // nested, repeated: kDressAddress, kDressLength, kDressStep, kDressStepShift, kDressFlags
+  kBulkRoute,       // nested, repeated: kDressAddress, kDressLength, kDressStep, kDressStepShift
+  kBulkNeighbour,   // nested, repeated: all but kDressLength and kDressFlags
+  kDressAddress,    // 4 or 16 bytes: that of member 0
+  kDressLength,     // u8; default: the whole address
+  kDressStep,       // u64, times 2^kDressStepShift: from one member's address to the next one's; default: 0
+  kDressStepShift,  // u8
+  kDressLladdr,     // 6 bytes: that of member 0
+  kDressLladdrStep,  // u64; default: 0
+  kDressFlags,       // u32: IFA_F_NODAD
+  kBulkItem,  // nested, repeated (kCmdLinkBulkItems): kBulkName, kBulkTemplate, kBulkUp, kBulkDown, dressing
+  kBulkReplace,     // flag (kCmdLinkBulkAdd): what is there as asked for stays, what is there otherwise is
+                    // changed
+  kBulkSweepGroup,  // u32, with kBulkReplace: interfaces of this group that are not members are deleted
+  kBulkCreated,     // u64, answer to kBulkReplace
+  kBulkKept,        // u64, answer to kBulkReplace
+  kBulkDeleted,     // u64, answer to kBulkReplace
+  kFailureMember,   // u64: which member (item) it was, counted from 0; absent: none of them
 };
 
 enum WhichAttribute : uint16_t {

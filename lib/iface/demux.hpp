@@ -49,6 +49,8 @@ struct TagKey {
   TagProtocol protocol = TagProtocol::c_tag;
   uint16_t outer = 0;  // 1 .. 4094
   uint16_t inner = 0;  // 0: one tag only
+
+  bool operator==(const TagKey&) const = default;
 };
 
 class VlanDemux {

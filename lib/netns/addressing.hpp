@@ -47,6 +47,8 @@ class Addressing {
   Addressing(InterfaceTable& interfaces, Neighbours& neighbours, BlockPools& blocks)
       : interfaces_(interfaces), neighbours_(neighbours), blocks_(blocks) {}
 
+  // EINVAL, EADDRNOTAVAIL for an address that no interface can have.
+  static Status check(const IpPrefix& prefix);
   // flags: kNoDad or nothing.
   Status add(uint32_t ifindex, const IpPrefix& prefix, uint8_t flags, RetireList& retired);
   // EADDRNOTAVAIL when the interface does not have it.

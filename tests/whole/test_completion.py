@@ -87,7 +87,7 @@ def test_every_keyword_offered_is_one_of_the_code():
 @pytest.mark.parametrize("words,expected", [
     (["l", "sh"], ["show"]),
     (["link", "set", "v7", "m"], ["mtu"]),
-    (["link", "bulk", ""], ["add", "del"]),
+    (["link", "bulk", ""], ["add", "replace", "del"]),
     (["link", "bulk", "d"], ["del"]),
     (["link", "bulk", "add", "co"], ["count"]),
     (["link", "bulk", "del", "co"], ["count"]),

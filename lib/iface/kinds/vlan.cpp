@@ -66,6 +66,12 @@ class VlanKind final : public InterfaceKind {
     table.port_demux(interface.port).vlans.erase(key_of(interface), table.blocks(), list);
   }
 
+  bool has_key_of(const InterfaceTable& table, const InterfaceSpec& spec,
+                  const Interface& interface) const override {
+    const auto key = key_for(spec, table.interface(spec.parent));
+    return key && *key == key_of(interface);
+  }
+
   std::optional<uint16_t> parameter(const Interface& interface, uint16_t attribute) const override {
     switch (attribute) {
       case IFLA_VLAN_ID:

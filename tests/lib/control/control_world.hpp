@@ -23,8 +23,9 @@ namespace mayfly {
 
 class ControlWorld {
  public:
-  explicit ControlWorld(TeardownConfig teardown = {}, uint32_t limit = 100'000)
-      : neighbours_(blocks_), reclaim_(std::move(teardown)), mempool_(1 << 12) {
+  explicit ControlWorld(TeardownConfig teardown = {}, uint32_t limit = 100'000,
+                        uint32_t route_limit = RouteTable::kDefaultLimit)
+      : neighbours_(blocks_), reclaim_(std::move(teardown)), routes_(route_limit), mempool_(1 << 12) {
     MAYFLY_CHECK(reclaim_.start().has_value(), "teardown did not start");
     interfaces_ = std::move(*InterfaceTable::create(limit, 1, blocks_, neighbours_));
     netnses_ = std::make_unique<NetnsTable>(blocks_, routes_, 1'000);
