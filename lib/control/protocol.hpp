@@ -58,6 +58,7 @@ enum VendorAttribute : uint16_t {
   kAttrDrops,                 // nested, answer: one kAttrDrop per reason
   kAttrDrop,                  // nested: kReasonName, kReasonTotal of ReasonAttribute
   kAttrChildren,              // u32, answer: interfaces whose parent this is
+  kAttrMerged,                // u64, event: so many interfaces, each not told of
   kAttrRpFilter,     // u8: 0 off, 1 strict: a source must be routed back by the interface it came in by
   kAttrProxyArp,     // u8: 1: answers ARP for what is routed by other interfaces
   kAttrProxyNd,      // u8: 1: the same for neighbour solicitations
@@ -66,7 +67,6 @@ enum VendorAttribute : uint16_t {
   kAttrPeer,         // string, answer: the other end of a pair
   kAttrPeerNetns,    // string, answer: the namespace of the other end
   kAttrLinkNetns,    // string, answer: the namespace of the parent, where it is another one
-  kAttrMerged,       // u64, event: so many interfaces, each not told of
 };
 // Attribute inside IFLA_INFO_DATA of kind vlan, next to the kernel's IFLA_VLAN_ID (u16) and
 // IFLA_VLAN_PROTOCOL (u16, network order): the inner tag of a QinQ interface whose parent is the port.
@@ -101,13 +101,13 @@ enum Command : uint8_t {
   kCmdStats,
   kCmdDrops,  // dump: one message a reason
   kCmdStatus,
+  kCmdPortAdd,      // kPortName, kPortDevargs, options; acknowledged when the device runs
+  kCmdPortDel,      // kPortName; with its interface and what is stacked on it; acknowledged when it is closed
+  kCmdPortXstats,   // kPortName -> kPortXstat
   kCmdNetnsAdd,     // kNetnsName
   kCmdNetnsDel,     // kNetnsName: with everything in it; its ports go to `default`, down
   kCmdNetnsRename,  // kNetnsName, kNetnsNewName
   kCmdNetnsShow,    // dump: one message a namespace; kNetnsName: that one
-  kCmdPortAdd,      // kPortName, kPortDevargs, options; acknowledged when the device runs
-  kCmdPortDel,      // kPortName; with its interface and what is stacked on it; acknowledged when it is closed
-  kCmdPortXstats,   // kPortName -> kPortXstat
   kCmdLinkBulkItems,  // appends interfaces (kBulkItem) to the list that the next kCmdLinkBulkAdd with
                       // kBulkListed makes
 };
