@@ -550,11 +550,14 @@ uint64_t bulk_add_objects(std::span<const std::byte> bytes) noexcept {
 HandlerResult handle_bulk_add(Connection& connection, const Request& request) {
   auto attributes = request.attributes<genlmsghdr>(kBulkSpecs);
   if (!attributes) return std::unexpected(attributes.error());
+  // Whatever becomes of the request, it uses up the list.
+  const bool listed = attributes->has(kBulkListed);
+  ListedItems items = listed ? std::exchange(connection.items(), {}) : ListedItems{};
   auto options = parse_options(*attributes);
   if (!options) return std::unexpected(options.error());
   const BulkDefaults defaults{options->sweep};
-  auto members = attributes->has(kBulkListed) ? listed_members(connection, *attributes, defaults)
-                                              : template_members(connection, *attributes, defaults);
+  auto members = listed ? listed_members(connection, *attributes, std::move(items), defaults)
+                        : template_members(connection, *attributes, defaults);
   if (!members) return std::unexpected(members.error());
   if ((*members)->count() == 0 && !(options->sweep && options->force))
     return options->sweep

@@ -126,10 +126,8 @@ Status check_dressing(const BulkMember& member) {
 }
 
 Result<std::unique_ptr<BulkMembers>> listed_members(Connection& connection,
-                                                    const RequestAttributes& attributes,
+                                                    const RequestAttributes& attributes, ListedItems items,
                                                     BulkDefaults defaults) {
-  ListedItems items = std::move(connection.items());
-  connection.items() = {};
   for (const uint16_t number :
        {kBulkName, kBulkTemplate, kBulkUp, kBulkDown, kBulkRange, kBulkAddress, kBulkRoute, kBulkNeighbour})
     if (attributes.has(number))

@@ -83,9 +83,8 @@ uint64_t bulk_range_product(const RequestAttributes& attributes) noexcept;
 Result<std::unique_ptr<BulkMembers>> template_members(Connection& connection,
                                                       const RequestAttributes& attributes,
                                                       BulkDefaults defaults);
-// Takes the connection's list.
 Result<std::unique_ptr<BulkMembers>> listed_members(Connection& connection,
-                                                    const RequestAttributes& attributes,
+                                                    const RequestAttributes& attributes, ListedItems items,
                                                     BulkDefaults defaults);
 
 }  // namespace mayfly

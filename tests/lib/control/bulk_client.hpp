@@ -121,13 +121,18 @@ class BulkClient {
     if (switches.force) message.put_flag(protocol::kBulkForce);
     if (switches.dry_run) message.put_flag(protocol::kBulkDryRun);
   }
-  BulkAnswer make(const std::vector<Row>& rows, const Switches& switches) {
+  // Lists the rows; the message to make them with.
+  RequestMessage prepare(const std::vector<Row>& rows, const Switches& switches) {
     list(rows);
     RequestMessage message;
     message.begin_generic(protocol::kCmdLinkBulkAdd);
     message.put_flag(protocol::kBulkListed);
     message.put_u64(protocol::kBulkCount, rows.size());
     put_switches(message, switches);
+    return message;
+  }
+  BulkAnswer make(const std::vector<Row>& rows, const Switches& switches) {
+    RequestMessage message = prepare(rows, switches);
     return send(message);
   }
 

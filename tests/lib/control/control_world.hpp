@@ -169,8 +169,7 @@ class TestClient {
 
   // Sends one datagram and runs the connection until nothing is left to do; returns what came back.
   std::vector<std::byte> exchange(std::span<const std::byte> datagram) {
-    [[maybe_unused]] const ssize_t sent = send(fd_, datagram.data(), datagram.size(), MSG_NOSIGNAL);
-    connection_->on_readable();
+    post(datagram);
     std::vector<std::byte> answers;
     for (int idle = 0; idle < 3;) {
       const bool more = connection_->run(Deadline::after_ns(kNsPerMs));
@@ -178,6 +177,11 @@ class TestClient {
       idle = more || receive(answers) ? 0 : idle + 1;
     }
     return answers;
+  }
+  // Sends one datagram; it is for the caller to run the connection.
+  void post(std::span<const std::byte> datagram) {
+    [[maybe_unused]] const ssize_t sent = send(fd_, datagram.data(), datagram.size(), MSG_NOSIGNAL);
+    connection_->on_readable();
   }
   Connection& connection() noexcept { return *connection_; }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <algorithm>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -420,6 +421,43 @@ TEST_F(BulkReplaceTest, ATemplateDressesItsMembersStepByStep) {
   const BulkAnswer again = ask();
   EXPECT_EQ(again.kept, 100u) << again.text;
   EXPECT_EQ(look(world_), now);
+}
+
+// A client that dies while its request runs, after so many slices of the shortest kind: all or nothing.
+TEST(BulkReplace, IsWholeWhenItsClientDies) {
+  std::mt19937_64 random = testing::seeded_random();
+  ControlWorld world;
+  uint64_t done_rounds = 0;
+  for (int round = 0; round < 60; ++round) {
+    std::vector<Row> rows;
+    for (unsigned n = 0; n < 200; ++n)
+      if (random() % 4 != 0)
+        rows.push_back({.name = "n" + std::to_string(n),
+                        .id = static_cast<uint16_t>(1 + n),
+                        .alias = std::to_string(random() % 2),
+                        .up = true,
+                        .addresses = {fmt::format("10.0.{}.1/32", n)}});
+    const World before = look(world);
+    {
+      BulkClient client(world);
+      RequestMessage message = client.prepare(rows, {.sweep = 7});
+      Connection& connection = client.client().connection();
+      client.client().post({reinterpret_cast<const std::byte*>(message.header()), message.size()});
+      for (uint64_t slices = random() % 40; slices > 0; --slices) connection.run(Deadline::after_ns(0));
+    }
+    const World after = look(world);
+    std::set<std::string> listed;
+    for (const Row& row : rows) listed.insert(row.name);
+    if (after == before) continue;
+    ++done_rounds;
+    ASSERT_EQ(after.size(), listed.size()) << "round " << round;
+    for (const Row& row : rows) {
+      ASSERT_TRUE(after.contains(row.name));
+      EXPECT_EQ(after.at(row.name).alias, *row.alias);
+      EXPECT_EQ(after.at(row.name).addresses.size(), 1u);
+    }
+  }
+  EXPECT_GT(done_rounds, 0u);
 }
 
 // Memory that runs out in the middle of the second pass.
