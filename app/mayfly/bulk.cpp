@@ -128,28 +128,6 @@ Presenter presenter_of(BulkOperation operation) {
 // ------------------------------------------------------------------------------------------------------ bulk
 // add
 
-std::string default_pattern(const LinkSpec& spec) {
-  if (!spec.kind->needs_parent) return fmt::format("{}{{}}", spec.kind->name);
-  std::string pattern = "{parent}";
-  for (size_t at = 0; at < spec.kind->parameters.size(); ++at) {
-    if (!spec.values[at]) continue;
-    if (spec.kind->parameters[at].role == KindParameter::Role::outer) pattern += ".{outer}";
-    if (spec.kind->parameters[at].role == KindParameter::Role::inner) pattern += ".{inner}";
-  }
-  return pattern;
-}
-
-void put_ranges(RequestMessage& message, const LinkSpec& spec) {
-  for (size_t at = 0; at < spec.kind->parameters.size(); ++at) {
-    const std::optional<NumberRange>& value = spec.values[at];
-    if (!value || value->first == value->last) continue;
-    const RequestMessage::Nest range(message, protocol::kBulkRange);
-    message.put_u16(protocol::kRangeParameter, spec.kind->parameters[at].attribute);
-    message.put_u32(protocol::kRangeFirst, value->first);
-    message.put_u32(protocol::kRangeLast, value->last);
-  }
-}
-
 Status parse_bulk_add(Words& words, const Options& options, Plan& plan) {
   LinkSpec spec;
   std::string_view pattern;
@@ -173,16 +151,9 @@ Status parse_bulk_add(Words& words, const Options& options, Plan& plan) {
   if (Status complete = check_complete(spec); !complete) return complete;
   if (spec.address) return fail(EINVAL, "'address' would be the same for all: leave it to the daemon");
   if (!count && !spec.has_range()) return fail(EINVAL, "how many: 'count N' or a range like 'id 1-4000'");
-  plan.begin_generic(protocol::kCmdLinkBulkAdd);
-  plan.message.put_string(protocol::kBulkName,
-                          pattern.empty() ? default_pattern(spec) : std::string(pattern));
-  if (count) plan.message.put_u64(protocol::kBulkCount, *count);
-  {
-    const RequestMessage::Nest shared(plan.message, protocol::kBulkTemplate);
-    put_link_spec(plan.message, spec);
-  }
-  put_ranges(plan.message, spec);
-  if (spec.up == true) plan.message.put_flag(protocol::kBulkUp);
+  spec.name = pattern;
+  plan.family = Plan::Family::generic;
+  begin_link_bulk_add(plan.message, spec, count);
   put_switches(plan.message, dry_run, force);
   plan.present = presenter_of({.name = "link bulk add", .did = "created", .dry_run = dry_run});
   return {};

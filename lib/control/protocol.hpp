@@ -108,6 +108,11 @@ enum Command : uint8_t {
   kCmdPortAdd,      // kPortName, kPortDevargs, options; acknowledged when the device runs
   kCmdPortDel,      // kPortName; with its interface and what is stacked on it; acknowledged when it is closed
   kCmdPortXstats,   // kPortName -> kPortXstat
+  kCmdConfigShow,   // dump: kConfigSettings, then kConfigFile and kConfigText, in pieces
+  kCmdConfigBegin,  // kConfigFile: takes the lock of the configuration until the connection ends; EBUSY
+  kCmdConfigChange,  // one change, or more of the messages of the last one (kConfigContinued)
+  kCmdConfigText,    // kConfigText: a piece of the text that is kept once the changes are made
+  kCmdConfigApply,   // makes all changes or none
 };
 
 enum BulkAttribute : uint16_t {
@@ -138,6 +143,22 @@ enum BulkAttribute : uint16_t {
   kBulkTotal,         // u64 (progress)
   kValueCount,        // u64 (kCmdLinkCount)
   kBulkFlush,         // flag (kCmdLinkBulkDel): every interface of the namespace, its ports excepted
+};
+
+enum ConfigAttribute : uint16_t {
+  kConfigFile = 1,    // string: as errors name it
+  kConfigSettings,    // string, answer: a piece of the daemon's settings as YAML
+  kConfigText,        // string: a piece of the file
+  kConfigContinued,   // flag
+  kConfigNetns,       // string: where the messages of the change are sent
+  kConfigUndoNetns,   // string: where those that undo it are; default: the same
+  kConfigFamily,      // u32: NETLINK_ROUTE or NETLINK_GENERIC
+  kConfigUndoFamily,  // u32; default: the same
+  kConfigRemoval,     // flag: what is gone already is no failure
+  kConfigWhere,       // string: "mayfly.yaml:12"
+  kConfigWhat,        // string: "addr add 10.0.0.1/24 dev port0"
+  kConfigMessage,     // a whole netlink message, repeated
+  kConfigUndo,        // likewise
 };
 
 enum WhichAttribute : uint16_t {
