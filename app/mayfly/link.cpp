@@ -45,11 +45,8 @@ Status parse_add(Words& words, const Options&, Plan& plan) {
   if (Status understood = words.status(); !understood) return understood;
   if (spec.name.empty()) return fail(EINVAL, "the name of the new interface is missing");
   if (Status complete = check_complete(spec); !complete) return complete;
-  ifinfomsg fixed = fixed_link(spec.up);
-  if (spec.index) fixed.ifi_index = static_cast<int>(*spec.index);
-  plan.begin_route(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, fixed);
-  plan.message.put_string(IFLA_IFNAME, spec.name);
-  put_link_spec(plan.message, spec);
+  plan.family = Plan::Family::route;
+  begin_link_add(plan.message, spec);
   return {};
 }
 
@@ -65,7 +62,7 @@ Result<int> rename_link(Session& session, std::string_view name, const LinkSpec&
   if (!done) return std::unexpected(done.error());
   message.begin_route(RTM_NEWLINK, 0, fixed);
   message.put_string(IFLA_IFNAME, new_name);
-  put_link_spec(message, spec);
+  put_link(message, spec);
   done = session.request(Plan::Family::route, message);
   if (!done) return std::unexpected(done.error());
   return kExitOk;
@@ -104,7 +101,7 @@ Status parse_set(Words& words, const Options&, Plan& plan) {
   }
   plan.begin_route(RTM_NEWLINK, 0, fixed_link(spec.up, promiscuous));
   plan.message.put_string(IFLA_IFNAME, spec.name);
-  put_link_spec(plan.message, spec);
+  put_link(plan.message, spec);
   return {};
 }
 

@@ -24,13 +24,9 @@
 
 #include "base/ip_address.hpp"
 #include "base/result.hpp"
+#include "control/link_description.hpp"
 
 namespace mayfly::cli {
-
-struct NumberRange {
-  uint32_t first = 0;
-  uint32_t last = 0;
-};
 
 class Words {
  public:

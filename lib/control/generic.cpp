@@ -137,6 +137,16 @@ GenericHandler handler_of(uint8_t command) {
       return handle_netns_rename;
     case kCmdNetnsShow:
       return handle_netns_show;
+    case kCmdConfigShow:
+      return handle_config_show;
+    case kCmdConfigBegin:
+      return handle_config_begin;
+    case kCmdConfigChange:
+      return handle_config_change;
+    case kCmdConfigText:
+      return handle_config_text;
+    case kCmdConfigApply:
+      return handle_config_apply;
     default:
       return nullptr;
   }

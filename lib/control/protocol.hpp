@@ -110,6 +110,11 @@ enum Command : uint8_t {
   kCmdNetnsShow,    // dump: one message a namespace; kNetnsName: that one
   kCmdLinkBulkItems,  // appends interfaces (kBulkItem) to the list that the next kCmdLinkBulkAdd with
                       // kBulkListed makes
+  kCmdConfigShow,     // dump: kConfigSettings, then kConfigFile and kConfigText, in pieces
+  kCmdConfigBegin,    // kConfigFile: takes the lock of the configuration until the connection ends; EBUSY
+  kCmdConfigChange,   // one change, or more of the messages of the last one (kConfigContinued)
+  kCmdConfigText,     // kConfigText: a piece of the text that is kept once the changes are made
+  kCmdConfigApply,    // makes all changes or none
 };
 
 enum BulkAttribute : uint16_t {
@@ -160,6 +165,22 @@ enum BulkAttribute : uint16_t {
   kBulkKept,        // u64, answer to kBulkReplace
   kBulkDeleted,     // u64, answer to kBulkReplace
   kFailureMember,   // u64: which member (item) it was, counted from 0; absent: none of them
+};
+
+enum ConfigAttribute : uint16_t {
+  kConfigFile = 1,    // string: as errors name it
+  kConfigSettings,    // string, answer: a piece of the daemon's settings as YAML
+  kConfigText,        // string: a piece of the file
+  kConfigContinued,   // flag
+  kConfigNetns,       // string: where the messages of the change are sent
+  kConfigUndoNetns,   // string: where those that undo it are; default: the same
+  kConfigFamily,      // u32: NETLINK_ROUTE or NETLINK_GENERIC
+  kConfigUndoFamily,  // u32; default: the same
+  kConfigRemoval,     // flag: what is gone already is no failure
+  kConfigWhere,       // string: "mayfly.yaml:12"
+  kConfigWhat,        // string: "addr add 10.0.0.1/24 dev port0"
+  kConfigMessage,     // a whole netlink message, repeated
+  kConfigUndo,        // likewise
 };
 
 enum WhichAttribute : uint16_t {

@@ -229,7 +229,7 @@ TEST(Config, ValuesThatDoNotFitTogether) {
             "f.yaml:2: neighbours.per_interface: value 65536: accepted 1..10 (neighbours.limit)");
   EXPECT_EQ(
       error_of("mbufs:\n  count: 1000000\n"),
-      "f.yaml:2: eal.memory: value 256MiB: 1000000 mbufs of 2176 B need more, accepted 2283MiB and above");
+      "f.yaml:2: eal.memory: value 256MiB: 1000000 mbufs of 2176 B need more, accepted 3931MiB and above");
   EXPECT_EQ(error_of("eal: {hugepages: true}\nmbufs:\n  count: 1000000\n"), "accepted");
   EXPECT_EQ(error_of("mbufs: {count: 512, cache: 400}"),
             "f.yaml:1: mbufs.cache: value 400: accepted at most two thirds of mbufs.count (512)");
