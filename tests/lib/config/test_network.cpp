@@ -37,7 +37,7 @@ TEST(Network, EveryMistakeHasItsLine) {
   const auto refused = [](const std::string& entry) {
     return error_of("network:\n  - netns: default\n" + entry);
   };
-  EXPECT_EQ(refused("    links: []\n").substr(0, 34), "f.yaml:3: network[0].links: unknown");
+  EXPECT_EQ(refused("    links: []\n").substr(0, 35), "f.yaml:3: network[0].links: unknown");
   EXPECT_EQ(refused("    interfaces: [{name: a, type: tun}]\n"),
             "f.yaml:3: network[0].interfaces[0].type: value 'tun': expected one of vlan, dummy, port, veth");
   EXPECT_EQ(refused("    interfaces:\n      - {name: a, type: vlan, link: p}\n"),
