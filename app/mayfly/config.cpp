@@ -17,8 +17,7 @@ constexpr std::string_view kHelp =
     R"(Usage: mayfly config show              the file that is loaded, as it was read
        mayfly config dump              YAML of what is there now; mayflyd -c loads it back
        mayfly config reload FILE [--dry-run]
-                 prints what differs from the loaded file (- goes, + comes, ~ changes) and makes it so,
-                 all or nothing; --dry-run only prints
+Reloading prints what differs from the loaded file (- goes, + comes, ~ changes) and makes it so, all or nothing.
 )";
 
 constexpr size_t kPieceBytes = 32'768;

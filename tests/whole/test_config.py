@@ -78,7 +78,7 @@ def test_a_full_file_at_start_is_dumped_and_loads_back(lab):
     first = daemon("config dump")
     daemon.stop()
     again = started(lab, first)
-    assert again("config dump") == first
+    assert again("config dump").replace(again.socket_path, daemon.socket_path) == first
     assert again.count("group 7") == 1000
     again("link del sub7")
     assert again("config dump") != first
@@ -121,7 +121,7 @@ def test_check_prints_the_memory(lab):
     said = check(lab, FULL, "--workers", "2").stdout
     for text in ("1,005 interfaces", "5 routes", "2 neighbours", "4 addresses", "1 namespaces"):
         assert text in said, said
-    assert "8.0 MiB for 2,048" in said, "an mbuf has a page of its own without hugepages: " + said
+    assert "8 MiB for 2,048" in said, "an mbuf has a page of its own without hugepages: " + said
 
 
 BASE = """
@@ -158,7 +158,7 @@ def test_a_reload_makes_the_difference_and_leaves_the_rest_alone(wired):
     def flows():
         packet = udp(daemon.link("p0")["address"], host.mac, "10.0.0.2", "10.77.1.1", tags=[5])
         host.send(packet)
-        host.expect(routed(packet, daemon.link("keep")["address"], "02:00:00:00:00:02"))
+        host.expect(routed(packet, "02:00:00:00:00:02", daemon.link("keep")["address"], tags=[5]))
 
     flows()
     rx = daemon.link("keep")["stats64"]["rx"]["packets"]
