@@ -284,8 +284,7 @@ SETTINGS: unnumbered NAME|none | rp_filter strict|off | proxy_arp on|off | proxy
           addrgenmode eui64|none (no link-local address by itself)
 DRESSING: addr PREFIX [step S] [nodad] | route PREFIX [step S] | neigh ADDRESS [step S] lladdr MAC [step N]
           (S: addresses from one to the next, or /LENGTH: networks of that length)
-FILE:     CSV with a header row, or JSON lines; columns are the words of link add, and addr, route, neigh
-          ('-': standard input)
+FILE:     (CSV with a header row, or JSON lines, of the words of link add, and addr, route, neigh; '-': standard input)
 PATTERN:  '{}' counts from 0; also {parent} {outer} {inner} {n:06} %d; of the ranges the last varies fastest
 )") + std::string(kSelectorHelp) +
          "KIND:\n" + describe_kinds();
