@@ -280,8 +280,7 @@ std::string link_help() {
 SETTINGS: unnumbered NAME|none | rp_filter strict|off | proxy_arp on|off | proxy_nd on|off | addrgenmode eui64|none
 DRESSING: addr PREFIX [step S] [nodad] | route PREFIX [step S] | neigh ADDRESS [step S] lladdr MAC [step N]
           (S: addresses from one to the next, or /LENGTH: networks of that length)
-FILE is CSV with a header row, or JSON lines; its columns are the words of link add, and addr, route, neigh;
-'-' is standard input.
+FILE:     (CSV with a header row, or JSON lines, of the words of link add, and addr, route, neigh; '-': standard input)
 PATTERN:  '{}' counts from 0; also {parent} {outer} {inner} {n:06} %d; of the ranges the last varies fastest
 )") + std::string(kSelectorHelp) +
          "KIND:\n" + describe_kinds();

@@ -254,11 +254,14 @@ def test_neighbour_that_does_not_answer(router):
     left, right, _ = router.hosts
     router.address("p0", "10.0.0.1/24")
     router.address("p1", "10.1.0.1/24")
+    router.neighbour("p0", "10.0.0.2", left.mac)
     frames = [udp(router.macs[0], left.mac, "10.0.0.2", "10.1.0.77", id=n) for n in range(3)]
     with router.daemon.dropping(on="p1", side="tx", neighbour_failed=3):
         left.send(*frames)
         right.expect(*[arp_request(router.macs[1], "10.1.0.1", "10.1.0.77")] * 3)
     assert router.daemon.balance()["parked"] == 0
+    for _ in frames:
+        assert left.receive()[34:36] == b"\3\1", "the sender is told that the host is unreachable"
 
 
 def test_too_many_packets_for_one_neighbour(router):

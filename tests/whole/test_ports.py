@@ -244,6 +244,8 @@ def test_a_device_that_vanishes_while_frames_flow(lab):
     daemon = lab.daemon(netns, {"p0": "net_af_packet0,iface=d0", "p1": "net_af_packet1,iface=d1"})
     daemon("link add v link p1 up type vlan id 5")
     configure(daemon, "p0", "v")
+    # Who is told that nobody answers behind the dead port.
+    daemon(f"neigh replace 10.0.0.2 lladdr {left.mac} dev p0")
     check_forwarding(daemon, left, right, "p0", "v", far_tags=(5,))
     frame = bytes(udp(daemon.link("p0")["address"], left.mac, "10.0.0.2", "10.1.0.2"))
     for number in range(2000):
