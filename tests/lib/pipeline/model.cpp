@@ -85,7 +85,11 @@ Outcome Model::receive_one(int port, const Bytes& frame) {
   size_t seen = 0;
   std::vector<Tag> tags;
   bool impossible = false;
-  while (get(frame, at, 2) == 0x8100 || get(frame, at, 2) == 0x88a8) {
+  const auto tag_follows = [&] {
+    const uint64_t protocol = get(frame, at, 2);
+    return protocol == 0x8100 || protocol == 0x88a8 || protocol == 0x9100;
+  };
+  while (tag_follows()) {
     if (++seen > 4) return dropped(DropReason::unknown_tag);
     if (frame.size() < at + 6) return dropped(DropReason::truncated);
     const Tag tag{static_cast<uint16_t>(get(frame, at, 2)), static_cast<uint16_t>(get(frame, at + 2, 2))};

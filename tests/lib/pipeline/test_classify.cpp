@@ -46,10 +46,12 @@ TEST_F(Classify, UntaggedFramesArePort) {
 TEST_F(Classify, TagsSelectTheInterface) {
   const uint32_t c_tag = world.add_vlan(0, 100);
   const uint32_t s_tag = world.add_vlan(0, 100, 0, 0x88a8);
+  const uint32_t old_s_tag = world.add_vlan(0, 100, 0, 0x9100);
   const uint32_t two_c = world.add_vlan(0, 100, 7);
   const uint32_t two_s = world.add_vlan(0, 100, 7, 0x88a8);
   expect_accepted(frame({{0x8100, 100}}), c_tag);
   expect_accepted(frame({{0x88a8, 100}}), s_tag);
+  expect_accepted(frame({{0x9100, 100}}), old_s_tag);
   expect_accepted(frame({{0x8100, 100}, {0x8100, 7}}), two_c);
   expect_accepted(frame({{0x88a8, 100}, {0x8100, 7}}), two_s);
   EXPECT_EQ(world.table().sums(two_s).rx_bytes, frame({}).size() + 8);

@@ -65,6 +65,10 @@ class RandomNetwork {
     }
   };
 
+  uint16_t random_tag() {
+    constexpr uint16_t kProtocols[] = {0x8100, 0x88a8, 0x9100};
+    return kProtocols[below(3)];
+  }
   uint64_t below(uint64_t limit) { return random_() % limit; }
   template <class T>
   const T& any(const std::vector<T>& list) {
@@ -113,7 +117,7 @@ class RandomNetwork {
     const auto port = static_cast<uint16_t>(below(kRingPorts));
     const auto outer = static_cast<uint16_t>(1 + below(3));
     const auto inner = static_cast<uint16_t>(below(3));
-    const uint16_t protocol = below(2) == 0 ? 0x8100 : 0x88a8;
+    const uint16_t protocol = random_tag();
     std::vector<Tag> tags = {{protocol, outer}};
     if (inner != 0) tags.push_back({0x8100, inner});
     for (const ModelInterface& interface : model_.interfaces)
@@ -301,8 +305,7 @@ class RandomNetwork {
     std::vector<Tag> tags = interface.tags;
     if (below(20) == 0)
       tags.insert(tags.begin() + static_cast<long>(below(tags.size() + 1)), Tag{0x8100, 0x6000});
-    if (below(20) == 0)
-      tags.push_back({below(2) == 0 ? uint16_t{0x8100} : uint16_t{0x88a8}, static_cast<uint16_t>(random_())});
+    if (below(20) == 0) tags.push_back({random_tag(), static_cast<uint16_t>(random_())});
     const Mac to = below(10) == 0   ? kBroadcastMac
                    : below(20) == 0 ? random_() & 0xffffffffffff
                                     : interface.mac;
