@@ -268,14 +268,20 @@ std::string link_help() {
        mayfly link show [NAME | SELECTOR]
        mayfly link count [SELECTOR]
        mayfly link del NAME | SELECTOR [--dry-run]
-       mayfly -n NETNS link flush [--dry-run]          (all of the namespace but its ports)
+       mayfly link flush [--dry-run]          (only with -n NETNS: all that is in it but its ports)
        mayfly link which PORT [OUTER[.INNER]] [protocol 802.1Q|802.1ad]
        mayfly link bulk add [count N] [name PATTERN] [link PARENT] [mtu N] [group N] [up] [netns NETNS]
-                       [SETTINGS] [--dry-run] type KIND [PARAMETERS, each a number or FIRST-LAST]
+                       [SETTINGS] [DRESSING] [--dry-run] type KIND [PARAMETERS, each a number or FIRST-LAST]
+       mayfly link bulk add --from FILE [link PARENT] [type KIND] [WORDS for all rows] [--dry-run]
+       mayfly link bulk replace ... [--sweep group N]
+                       (like bulk add, but what is there is kept or changed, and what else is in group N deleted)
        mayfly link bulk del name PATTERN count N | - | SELECTOR [--dry-run]
                        ('-': names on standard input)
-SETTINGS: unnumbered NAME|none | rp_filter strict|off | proxy_arp on|off | proxy_nd on|off
-          addrgenmode eui64|none (no link-local address by itself)
+SETTINGS: unnumbered NAME|none | rp_filter strict|off | proxy_arp on|off | proxy_nd on|off | addrgenmode eui64|none
+DRESSING: addr PREFIX [step S] [nodad] | route PREFIX [step S] | neigh ADDRESS [step S] lladdr MAC [step N]
+          (S: addresses from one to the next, or /LENGTH: networks of that length)
+FILE is CSV with a header row, or JSON lines; its columns are the words of link add, and addr, route, neigh;
+'-' is standard input.
 PATTERN:  '{}' counts from 0; also {parent} {outer} {inner} {n:06} %d; of the ranges the last varies fastest
 )") + std::string(kSelectorHelp) +
          "KIND:\n" + describe_kinds();

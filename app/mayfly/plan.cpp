@@ -14,6 +14,7 @@ constexpr std::string_view kHelp =
 OBJECT:  link | address | route | neighbour | netns | port | reclaim | stats | status | monitor | config
          ('mayfly OBJECT help' explains each; names may be abbreviated, and l, a, r, n are what ip makes of them)
 OPTIONS: -n[etns] NAME    work in this namespace (default: default)
+         -4, -6           addresses, routes and neighbours of this family alone
          -j[son]          JSON, with iproute2's keys where it has them
          -p[retty]        JSON for people
          -s[tatistics]    counters

@@ -44,14 +44,14 @@ Mac Words::mac() {
   return error_ ? 0 : value_or_fail(parse_mac(subject_, value));
 }
 
-Ipv4 Words::ipv4() {
+IpAddress Words::address() {
   const std::string_view value = text();
-  return error_ ? 0 : value_or_fail(parse_ipv4(subject_, value));
+  return error_ ? IpAddress{} : value_or_fail(parse_address(subject_, value));
 }
 
-Ipv4Prefix Words::prefix() {
+IpPrefix Words::prefix() {
   const std::string_view value = text();
-  return error_ ? Ipv4Prefix{} : value_or_fail(parse_prefix(subject_, value));
+  return error_ ? IpPrefix{} : value_or_fail(parse_ip_prefix(subject_, value));
 }
 
 bool Words::choice(std::string_view no, std::string_view yes) {

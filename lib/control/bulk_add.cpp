@@ -1,18 +1,32 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// kCmdLinkBulkAdd: interfaces by the hundred thousand from one template.
+// kCmdLinkBulkAdd: interfaces by the hundred thousand, from one template or listed one by one; with
+// kBulkReplace the resync of a control plane with what is there.
 //
-// Two sliced passes. Claim: each member is named, validated and reserved; a conflict for others, invisible to
-// look-ups. Commit: cannot fail. Without kBulkForce the first failure turns the second pass into giving
-// everything back.
+//   match   (replace) each member is looked up: missing, equal, to be changed in place, or in the way
+//   sweep   (replace) members of the group that are not listed are marked, and what stands on them
+//   claim   what is missing is validated and reserved: a conflict for others, invisible to look-ups
+//   commit  it appears, with its dressing; then the changes in place; then what is marked is retired
+//
+// Each is sliced. Up to the end of claim nothing is changed, and without kBulkForce the first failure gives
+// everything back. From then on only memory can run out: while members appear, that takes back those before
+// it.
+//
+// With kBulkForce what is possible is done. Then what is marked goes first, so that a member may get a name
+// or a tag that another interface had: one whose type, parent or key differs is deleted and created anew.
+// Without it that is refused: once the old one is gone, nothing could bring it back.
 #include <linux/genetlink.h>
-#include <linux/if_link.h>
 
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "control/bulk_match.hpp"
+#include "control/bulk_members.hpp"
 #include "control/bulk_result.hpp"
 #include "control/handlers.hpp"
-#include "control/link_request.hpp"
+#include "control/interface_removal.hpp"
 #include "control/netns_use.hpp"
 #include "control/protocol.hpp"
-#include "iface/name_pattern.hpp"
 
 namespace mayfly {
 namespace {
@@ -27,280 +41,530 @@ constexpr AttributeSpec kBulkSpecs[] = {
     {kBulkCount, AttributeSpec::Type::u64, "count"},
     {kBulkTemplate, AttributeSpec::Type::nested, "template"},
     {kBulkUp, AttributeSpec::Type::flag, "up"},
+    {kBulkDown, AttributeSpec::Type::flag, "down"},
     {kBulkRange, AttributeSpec::Type::nested, "range", 0, true},
     {kBulkForce, AttributeSpec::Type::flag, "force"},
     {kBulkDryRun, AttributeSpec::Type::flag, "dry-run"},
     {kBulkWantProgress, AttributeSpec::Type::flag, "progress"},
+    {kBulkListed, AttributeSpec::Type::flag, "listed"},
+    {kBulkReplace, AttributeSpec::Type::flag, "replace"},
+    {kBulkSweepGroup, AttributeSpec::Type::u32, "sweep group"},
+    {kBulkAddress, AttributeSpec::Type::nested, "addr", 0, true},
+    {kBulkRoute, AttributeSpec::Type::nested, "route", 0, true},
+    {kBulkNeighbour, AttributeSpec::Type::nested, "neigh", 0, true},
 };
 
-constexpr AttributeSpec kRangeSpecs[] = {
-    {kRangeParameter, AttributeSpec::Type::u16, "range parameter"},
-    {kRangeFirst, AttributeSpec::Type::u32, "range first"},
-    {kRangeLast, AttributeSpec::Type::u32, "range last"},
-};
-
-// One parameter of the kind that varies over the members.
-struct Range {
-  size_t parameter;  // index in the kind's description
-  uint32_t first;
-  uint32_t last;
-  uint64_t size() const noexcept { return uint64_t{last} - first + 1; }
-};
-
-// What is to be made, copied out of the message: the operation outlives it.
-struct BulkPlan {
-  NamePattern pattern;
-  InterfaceSpec spec;
-  std::string alias;
-  std::string parent_name;
-  std::optional<NamePattern> peer_pattern;
-  std::vector<Range> ranges;  // the last one varies fastest
-  uint64_t count = 0;
+struct Options {
   bool force = false;
   bool dry_run = false;
   bool progress = false;
+  bool replace = false;
+  std::optional<uint32_t> sweep;
 };
 
-Result<Range> parse_range(const KindDescription& kind, const nlattr& nested) {
-  auto attributes = RequestAttributes::parse_nested(nested, kRangeSpecs);
-  if (!attributes) return std::unexpected(attributes.error());
-  const uint16_t number = attributes->u16(kRangeParameter).value_or(0);
-  for (size_t i = 0; i < kind.parameters.size(); ++i) {
-    const KindParameter& parameter = kind.parameters[i];
-    if (parameter.attribute != number || !parameter.ranged) continue;
-    const Range range{i, attributes->u32(kRangeFirst).value_or(0), attributes->u32(kRangeLast).value_or(0)};
-    if (range.first < parameter.least || range.last > parameter.most || range.first > range.last)
-      return fail(ERANGE, "{} {} {}-{}: accepted {}..{}, the first not above the last", kind.name,
-                  parameter.word, range.first, range.last, parameter.least, parameter.most);
-    return range;
-  }
-  return fail(EINVAL, "range: parameter {} of type {} cannot be one", number, kind.name);
-}
-
-// The ranges, and a template whose required parameters the ranges may supply.
-Status parse_ranges(const RequestAttributes& attributes, BulkPlan& plan) {
-  const KindDescription& kind = interface_kinds()[plan.spec.kind]->description();
-  Status status;
-  attributes.each(kBulkRange, [&](const nlattr& nested) {
-    if (!status) return;
-    auto range = parse_range(kind, nested);
-    if (!range) {
-      status = std::unexpected(range.error());
-      return;
-    }
-    for (const Range& other : plan.ranges)
-      if (other.parameter == range->parameter)
-        status =
-            fail(EINVAL, "range: {} {} is given twice", kind.name, kind.parameters[range->parameter].word);
-    plan.ranges.push_back(*range);
-  });
-  return status;
-}
-
-Status parse_count(const RequestAttributes& attributes, const InterfaceTable& table, BulkPlan& plan) {
-  uint64_t product = plan.ranges.empty() ? 0 : 1;
-  for (const Range& range : plan.ranges) product *= range.size();
-  plan.count = attributes.u64(kBulkCount).value_or(product);
-  if (plan.count == 0)
-    return fail(EINVAL, "count: missing, and no range gives it; accepted 1..{}", table.limit());
-  if (plan.count > table.limit()) return fail(ERANGE, "count {}: accepted 1..{}", plan.count, table.limit());
-  if (product != 0 && plan.count > product)
-    return fail(ERANGE, "count {}: the ranges give {} members only", plan.count, product);
-  if (plan.count > 1 && !plan.pattern.varies())
-    return fail(EINVAL, "name '{}': {} interfaces need a field like {{}} to differ in", plan.pattern.text(),
-                plan.count);
-  return {};
-}
-
-Result<BulkPlan> parse_plan(Connection& connection, const RequestAttributes& attributes) {
-  BulkPlan plan;
-  const nlattr* nested = attributes.find(kBulkTemplate);
-  if (nested == nullptr) return fail(EINVAL, "template: missing");
-  auto shared = RequestAttributes::parse_nested(*nested, link_attribute_specs());
-  if (!shared) return std::unexpected(shared.error());
-  if (shared->has(IFLA_IFNAME)) return fail(EINVAL, "template: the name is given as a pattern beside it");
-  auto pattern = NamePattern::parse(attributes.string(kBulkName).value_or("{parent}.{outer}.{inner}"));
-  if (!pattern) return std::unexpected(pattern.error());
-  plan.pattern = std::move(*pattern);
-  auto spec = parse_link_template(connection.dataplane(), connection.netns(), *shared);
-  if (!spec) return std::unexpected(spec.error());
-  plan.spec = *spec;
-  plan.alias = spec->alias;
-  plan.spec.up = attributes.has(kBulkUp);
-  if (spec->peer) {
-    auto of_peer = NamePattern::parse(spec->peer->name);
-    if (!of_peer) return fail(of_peer.error().code, "peer: {}", of_peer.error().text);
-    plan.peer_pattern = std::move(*of_peer);
-  }
-  if (spec->parent != kNoInterface)
-    plan.parent_name = connection.dataplane().interfaces.record(spec->parent).name;
-  if (auto ranges = parse_ranges(attributes, plan); !ranges) return std::unexpected(ranges.error());
-  for (const Range& range : plan.ranges) plan.spec.values.set(range.parameter, 0);
-  const KindDescription& kind = interface_kinds()[plan.spec.kind]->description();
-  if (auto complete = check_required(kind, plan.spec.values); !complete)
-    return std::unexpected(complete.error());
-  if (auto count = parse_count(attributes, connection.dataplane().interfaces, plan); !count)
-    return std::unexpected(count.error());
-  plan.force = attributes.has(kBulkForce);
-  plan.dry_run = attributes.has(kBulkDryRun);
-  plan.progress = attributes.has(kBulkWantProgress);
-  return plan;
-}
+// What became of a member so far.
+enum class Fate : uint8_t { open, failed, kept, change, replace, claimed };
 
 class BulkAdd final : public Operation {
  public:
-  BulkAdd(Connection& connection, const nlmsghdr& request, BulkPlan plan)
-      : connection_(connection), request_(request), plan_(std::move(plan)), use_(*plan_.spec.netns) {
-    plan_.spec.alias = plan_.alias;
-    if (plan_.spec.peer) peer_use_.emplace(*plan_.spec.peer->netns);
-    claimed_.reserve(plan_.count);
-    for (const Range& range : plan_.ranges) at_.push_back(range.first);
-    result_.matched = plan_.count;
+  BulkAdd(Connection& connection, const nlmsghdr& request, std::unique_ptr<BulkMembers> members,
+          Options options)
+      : connection_(connection),
+        dataplane_(connection.dataplane()),
+        request_(request),
+        members_(std::move(members)),
+        options_(options),
+        fates_(members_->count(), Fate::open),
+        removal_(dataplane_) {
+    uses_.try_emplace(&connection.netns(), connection.netns());
+    claimed_.reserve(members_->count());
+    if (options_.replace) {
+      listed_.resize(size_t{dataplane_.interfaces.limit()} + 1);
+      result_.replaced.emplace();
+    }
+    result_.matched = members_->count();
+    enter(options_.replace ? Phase::match : Phase::claim);
   }
 
   Progress step(const Deadline& deadline) override {
-    if (plan_.progress && !cancelled_)
-      // The two passes count half each.
-      result_.tell_progress(connection_, request_, (next_ + result_.changed) / 2, plan_.count);
-    if (phase_ == Phase::claim && !claim(deadline)) return Progress::more;
-    if (phase_ == Phase::claim)
-      phase_ = plan_.dry_run || cancelled_ || (result_.failures() > 0 && !plan_.force) ? Phase::abandon
-                                                                                       : Phase::commit;
-    if (phase_ == Phase::commit ? !commit(deadline) : !abandon(deadline)) return Progress::more;
-    if (!cancelled_) {
-      if (plan_.dry_run) result_.changed = result_.matched - result_.failures();
-      result_.answer(connection_, request_, plan_.force);
-    }
-    result_.log_line(connection_, fmt::format("link bulk add {}{}", plan_.pattern.text(),
-                                              plan_.dry_run ? " (dry run)" : ""));
-    return Progress::done;
+    if (options_.progress && !cancelled_)
+      result_.tell_progress(connection_, request_,
+                            passes_ * members_->count() + std::max(members_->number(), committed_),
+                            (options_.replace ? 4 : 2) * members_->count());
+    while (run(deadline))
+      if (phase_ == Phase::done) {
+        finish();
+        return Progress::done;
+      }
+    return Progress::more;
   }
 
   bool cancel() override {
     cancelled_ = true;
-    if (phase_ == Phase::claim) phase_ = Phase::abandon;
+    if (phase_ < Phase::commit) give_up();
     return false;
   }
 
  private:
-  enum class Phase { claim, commit, abandon };
+  // In the order of a request that is not forced, but for the last three: giving back.
+  enum class Phase { match, sweep, walk, claim, commit, change, retire, undo, abandon, release, done };
 
-  bool claim(const Deadline& deadline) {
-    for (; next_ < plan_.count; ++next_) {
-      if (next_ % kStepsPerLook == kStepsPerLook - 1 && deadline.over()) {
-        // This member is still to come; the look at the clock must not repeat for ever.
-        claim_one();
-        ++next_;
-        return next_ == plan_.count || stop_early();
-      }
-      claim_one();
-      if (stop_early()) return true;
+  void enter(Phase phase) {
+    phase_ = phase;
+    members_->rewind();
+    ++passes_;
+  }
+
+  bool stopped() const noexcept { return result_.failures() > 0 && !options_.force && !options_.dry_run; }
+  void give_up() { phase_ = Phase::abandon; }
+
+  // Work on the present phase; true when it is over and the next one is entered.
+  bool run(const Deadline& deadline) {
+    switch (phase_) {
+      case Phase::match:
+        if (!each_member(deadline, [this] { match_one(); })) return false;
+        begin_sweep();
+        return true;
+      case Phase::sweep:
+        return sweep(deadline);
+      case Phase::walk:
+        return walk(deadline);
+      case Phase::claim:
+        if (!each_member(deadline, [this] { claim_one(); })) return false;
+        if (options_.dry_run || stopped())
+          give_up();
+        else
+          enter(Phase::commit);
+        return true;
+      case Phase::commit:
+        return commit(deadline);
+      case Phase::change:
+        if (!each_member(deadline, [this] { change_one(); })) return publish();
+        publish();
+        phase_ = options_.force ? Phase::done : Phase::retire;
+        return true;
+      case Phase::retire:
+        return retire(deadline);
+      case Phase::undo:
+        return undo(deadline);
+      case Phase::abandon:
+        if (!abandon(deadline)) return false;
+        phase_ = Phase::release;
+        return true;
+      case Phase::release:
+        if (!removal_.release(deadline)) return false;
+        phase_ = Phase::done;
+        return true;
+      case Phase::done:
+        return true;
     }
     return true;
   }
 
-  bool stop_early() const noexcept { return result_.failures() > 0 && !plan_.force && !plan_.dry_run; }
+  // The present pass over all members; false when the deadline came first. Ends early once all is lost.
+  template <class Each>
+  bool each_member(const Deadline& deadline, Each each) {
+    for (uint64_t steps = 1; !members_->done(); ++steps) {
+      each();
+      members_->advance();
+      if (stopped() && phase_ <= Phase::claim) return true;
+      if (steps % kStepsPerLook == 0 && deadline.over() && !members_->done()) return false;
+    }
+    return true;
+  }
+
+  Fate& fate() noexcept { return fates_[members_->number()]; }
+
+  void failed(std::string_view name, Error error) {
+    fate() = Fate::failed;
+    result_.failed(name.empty() ? fmt::format("member {}", members_->number()) : std::string(name),
+                   std::move(error), members_->number());
+  }
+
+  // The present member with its namespaces held.
+  const BulkMember* make() {
+    auto made = members_->make();
+    if (!made) {
+      failed(members_->name(), std::move(made.error()));
+      return nullptr;
+    }
+    uses_.try_emplace((*made)->spec.netns, *(*made)->spec.netns);
+    if (const auto& peer = (*made)->spec.peer) uses_.try_emplace(peer->netns, *peer->netns);
+    return *made;
+  }
+
+  void match_one() {
+    const InterfaceTable& table = dataplane_.interfaces;
+    const BulkMember* member = make();
+    if (member == nullptr) {
+      // What is wrong is its description: it is listed, and not swept.
+      listed_[table.find(&connection_.netns(), members_->name())] = true;
+      return;
+    }
+    const InterfaceSpec& spec = member->spec;
+    const uint32_t ifindex = table.find(spec.netns, spec.name);
+    if (ifindex == kNoInterface) return hold_parents(spec.parent);
+    if (listed_[ifindex]) return failed(spec.name, {EEXIST, "it is listed twice"});
+    listed_[ifindex] = true;
+    auto match = match_link(dataplane_, *member, ifindex);
+    if (!match) return failed(spec.name, std::move(match.error()));
+    if (*match == Match::replaced) return replace_one(spec, ifindex);
+    for (uint32_t at = table.record(ifindex).parent; at != kNoInterface; at = table.record(at).parent)
+      if (table.marked_by(at, removal_.number()))
+        return failed(spec.name, {EBUSY, fmt::format("it stands on '{}', which is created anew: replace that "
+                                                     "before, by itself",
+                                                     table.record(at).name)});
+    hold_parents(table.record(ifindex).parent);
+    if (*match == Match::kept) ++result_.replaced->kept;
+    fate() = *match == Match::kept ? Fate::kept : Fate::change;
+  }
+
+  // What it stands on is not swept.
+  void hold_parents(uint32_t ifindex) {
+    for (; ifindex != kNoInterface; ifindex = dataplane_.interfaces.record(ifindex).parent)
+      parents_.insert(ifindex);
+  }
+
+  void replace_one(const InterfaceSpec& spec, uint32_t ifindex) {
+    if (!options_.force)
+      return failed(spec.name, {EEXIST,
+                                "it exists with another type, link or key, which do not change: delete it "
+                                "before, or replace it with -force"});
+    if (parents_.contains(ifindex))
+      return failed(spec.name,
+                    {EBUSY, "it would be deleted and created anew, but what is listed stands on it"});
+    if (auto added = removal_.add(ifindex); !added) return failed(spec.name, std::move(added.error()));
+    hold_parents(spec.parent);
+    fate() = Fate::replace;
+  }
+
+  void begin_sweep() {
+    if (stopped()) return give_up();
+    phase_ = Phase::sweep;
+    if (!options_.sweep) {
+      phase_ = Phase::walk;
+      return;
+    }
+    Selector selector;
+    selector.netns = &connection_.netns();
+    selector.group = options_.sweep;
+    walk_.emplace(dataplane_.interfaces, selector);
+  }
+
+  bool sweep(const Deadline& deadline) {
+    while (!walk_->done()) {
+      if (const uint32_t ifindex = walk_->next(deadline); ifindex != kNoInterface) sweep_one(ifindex);
+      if (deadline.over() && !walk_->done()) return false;
+    }
+    phase_ = Phase::walk;
+    if (stopped()) give_up();
+    return true;
+  }
+
+  // Ports come with their devices and stay; so does the other end of a pair that is listed.
+  void sweep_one(uint32_t ifindex) {
+    const InterfaceTable& table = dataplane_.interfaces;
+    const uint32_t peer = table.peer(ifindex);
+    if (listed_[ifindex] || (peer != kNoInterface && listed_[peer]) ||
+        table.interface(ifindex).kind == kPortKind)
+      return;
+    ++result_.matched;
+    const char* name = table.record(ifindex).name;
+    if (parents_.contains(ifindex) || parents_.contains(peer)) {
+      result_.failed(name, {EBUSY, fmt::format("group {}: it is not listed, but what is listed stands on it",
+                                               *options_.sweep)});
+      return;
+    }
+    if (auto added = removal_.add(ifindex); !added) result_.failed(name, std::move(added.error()));
+  }
+
+  bool walk(const Deadline& deadline) {
+    auto walked = removal_.walk(deadline);
+    if (!walked) {
+      // With force, too: an interface that others are creating children on cannot go.
+      result_.failed("children", std::move(walked.error()));
+      give_up();
+      return true;
+    }
+    if (!*walked) return false;
+    victims_ = removal_.victims();
+    if (options_.force && !options_.dry_run)
+      phase_ = Phase::retire;
+    else
+      enter(Phase::claim);
+    return true;
+  }
+
+  bool retire(const Deadline& deadline) {
+    RetireList& retired = connection_.retired();
+    const uint64_t before = retired.bytes();
+    const bool done = removal_.commit(retired, deadline);
+    result_.to_reclaim_bytes += retired.bytes() - before;
+    if (result_.replaced) result_.replaced->deleted = removal_.committed();
+    publish();
+    if (!done) return false;
+    if (options_.force && !cancelled_)
+      enter(Phase::claim);
+    else
+      phase_ = Phase::done;
+    return true;
+  }
 
   void claim_one() {
-    std::array<char, kInterfaceNameBytes> buffer;
-    for (size_t i = 0; i < plan_.ranges.size(); ++i)
-      plan_.spec.values.value[plan_.ranges[i].parameter] = static_cast<uint16_t>(at_[i]);
-    const NameFields fields{next_, plan_.parent_name, tag(KindParameter::Role::outer),
-                            tag(KindParameter::Role::inner)};
-    plan_.spec.name = plan_.pattern.format(fields, buffer);
-    std::array<char, kInterfaceNameBytes> peer_buffer;
-    if (plan_.peer_pattern) plan_.spec.peer->name = plan_.peer_pattern->format(fields, peer_buffer);
-    advance();
-    if (plan_.spec.name.empty()) return too_long("name", plan_.pattern);
-    if (plan_.peer_pattern && plan_.spec.peer->name.empty())
-      return too_long("peer name", *plan_.peer_pattern);
-    auto ifindex = connection_.dataplane().interfaces.claim(plan_.spec);
-    if (ifindex)
-      claimed_.push_back(*ifindex);
-    else
-      result_.failed(plan_.spec.name, std::move(ifindex.error()));
-  }
-
-  void too_long(std::string_view what, const NamePattern& pattern) {
-    result_.failed(fmt::format("member {}", next_),
-                   {EINVAL, fmt::format("{} '{}': longer than 15 characters for member {}", what,
-                                        pattern.text(), next_)});
-  }
-
-  // The value of the parameter that is this tag, for {outer} and {inner} in names.
-  uint16_t tag(KindParameter::Role role) const noexcept {
-    const auto parameters = interface_kinds()[plan_.spec.kind]->description().parameters;
-    for (size_t i = 0; i < parameters.size(); ++i)
-      if (parameters[i].role == role) return plan_.spec.values.value[i];
-    return 0;
-  }
-
-  void advance() noexcept {
-    for (size_t i = plan_.ranges.size(); i-- > 0;) {
-      if (at_[i]++ < plan_.ranges[i].last) return;
-      at_[i] = plan_.ranges[i].first;
+    if (fate() == Fate::replace && options_.dry_run) {
+      ++would_create_;
+      return;
     }
+    if (fate() != Fate::open && fate() != Fate::replace) return;
+    const BulkMember* member = make();
+    if (member == nullptr) return;
+    auto ifindex = dataplane_.interfaces.claim(member->spec);
+    if (!ifindex) return failed(member->spec.name, explained(member->spec, std::move(ifindex.error())));
+    claimed_.push_back(*ifindex);
+    fate() = Fate::claimed;
+    dressed_ |= !member->dressing->empty();
+  }
+
+  // A name that is only claimed is invisible to whoever is told about it.
+  Error explained(const InterfaceSpec& spec, Error error) const {
+    const InterfaceTable& table = dataplane_.interfaces;
+    if (error.code == EEXIST && table.name_taken(spec.netns, spec.name) &&
+        table.find(spec.netns, spec.name) == kNoInterface)
+      error.text =
+          fmt::format("name '{}': it is listed twice, or being created by another request", spec.name);
+    return error;
   }
 
   bool commit(const Deadline& deadline) {
-    Dataplane& dataplane = connection_.dataplane();
-    while (result_.changed < claimed_.size()) {
-      const uint32_t ifindex = claimed_[result_.changed++];
-      dataplane.interfaces.commit(ifindex);
-      dataplane.link_events.appeared(dataplane, ifindex);
-      if (result_.changed % kStepsPerLook == 0 && deadline.over()) return result_.changed == claimed_.size();
+    if (dressed_) return commit_dressed(deadline);
+    while (committed_ < claimed_.size()) {
+      appear(claimed_[committed_++]);
+      if (committed_ % kStepsPerLook == 0 && deadline.over() && committed_ < claimed_.size()) return false;
     }
+    all_there();
     return true;
   }
 
+  void all_there() {
+    committed_ = 0;
+    enter(options_.replace ? Phase::change : Phase::done);
+  }
+
+  void appear(uint32_t ifindex) {
+    dataplane_.interfaces.commit(ifindex);
+    dataplane_.link_events.appeared(dataplane_, ifindex);
+    ++created_;
+  }
+
+  bool commit_dressed(const Deadline& deadline) {
+    const bool over = each_member(deadline, [this] {
+      if (phase_ == Phase::commit && fate() == Fate::claimed) dress_one();
+    });
+    publish();
+    if (phase_ != Phase::commit) return true;
+    if (!over) return false;
+    all_there();
+    return true;
+  }
+
+  void dress_one() {
+    const uint32_t ifindex = claimed_[committed_++];
+    const uint64_t id = dataplane_.interfaces.interface(ifindex).id;
+    RetireList& retired = connection_.retired();
+    auto worn = members_->dressing().apply(dataplane_, ifindex, members_->step(), retired);
+    if (worn) {
+      appear(ifindex);
+      if (!options_.force) appeared_.push_back({ifindex, id});
+      return;
+    }
+    failed(dataplane_.interfaces.record(ifindex).name, std::move(worn.error()));
+    dataplane_.interfaces.abandon(ifindex, retired);
+    if (options_.force) return;
+    // Those behind it are only claimed.
+    claimed_.erase(claimed_.begin(), claimed_.begin() + static_cast<ptrdiff_t>(committed_));
+    committed_ = 0;
+    phase_ = Phase::undo;
+  }
+
+  // What appeared goes again; what others did with it in the meantime goes with it.
+  bool undo(const Deadline& deadline) {
+    const InterfaceTable& table = dataplane_.interfaces;
+    if (!undo_) undo_.emplace(dataplane_);
+    for (uint64_t steps = 1; !appeared_.empty(); ++steps) {
+      const Appeared last = appeared_.back();
+      appeared_.pop_back();
+      // One that is being deleted already needs no help.
+      if (table.exists(last.ifindex) && table.interface(last.ifindex).id == last.id &&
+          table.state(last.ifindex) == InterfaceState::live) [[maybe_unused]]
+        auto added = undo_->add(last.ifindex);
+      if (steps % kStepsPerLook == 0 && deadline.over()) return false;
+    }
+    const auto walked = undo_->walk(deadline);
+    if (walked && !*walked) return false;
+    if (!walked) {
+      result_.incomplete = true;
+      if (!undo_->release(deadline)) return false;
+    } else {
+      const bool over = undo_->commit(connection_.retired(), deadline);
+      publish();
+      if (!over) return false;
+      created_ = 0;
+    }
+    give_up();
+    return true;
+  }
+
+  void change_one() {
+    if (fate() != Fate::change) return;
+    const BulkMember* member = make();
+    if (member == nullptr) {
+      result_.incomplete = true;
+      return;
+    }
+    const uint32_t ifindex = dataplane_.interfaces.find(member->spec.netns, member->spec.name);
+    Status changed;
+    if (ifindex == kNoInterface) {
+      changed = fail(ENODEV, "it was deleted meanwhile");
+    } else if (auto match = match_link(dataplane_, *member, ifindex); !match) {
+      changed = std::unexpected(match.error());
+    } else if (*match == Match::replaced) {
+      changed = fail(EEXIST, "it was replaced by another one meanwhile");
+    } else if (*match == Match::changed) {
+      changed = change_link_in_place(dataplane_, *member, ifindex, connection_.retired());
+    }
+    if (changed) {
+      ++result_.changed;
+      return;
+    }
+    failed(member->spec.name, std::move(changed.error()));
+    result_.incomplete = true;
+  }
+
+  // Routes and blocks of this slice; false, for those who have more to do.
+  bool publish() {
+    RetireList& retired = connection_.retired();
+    if (retired.objects() >= Reclaim::kSubmitEvery)
+      dataplane_.commit(retired);
+    else
+      dataplane_.routes.commit(retired);
+    return false;
+  }
+
   bool abandon(const Deadline& deadline) {
-    Dataplane& dataplane = connection_.dataplane();
     RetireList retired;
     while (!claimed_.empty()) {
-      dataplane.interfaces.abandon(claimed_.back(), retired);
+      dataplane_.interfaces.abandon(claimed_.back(), retired);
       claimed_.pop_back();
+      ++would_create_;
       if (claimed_.size() % kStepsPerLook == 0 && deadline.over()) break;
     }
-    dataplane.reclaim.submit(retired);
+    dataplane_.reclaim.submit(retired);
     return claimed_.empty();
   }
 
+  void finish() {
+    dataplane_.commit(connection_.retired());
+    if (options_.dry_run) {
+      created_ = would_create_;
+      if (result_.replaced) {
+        result_.changed = static_cast<uint64_t>(std::ranges::count(fates_, Fate::change));
+        result_.replaced->deleted = victims_;
+      }
+    } else if (stopped() && !result_.incomplete && result_.replaced) {
+      result_.replaced = BulkResult::Replaced{};
+    }
+    if (result_.replaced) {
+      result_.replaced->created = created_;
+      result_.matched = std::max(result_.matched, result_.replaced->kept + result_.changed + created_ +
+                                                      result_.replaced->deleted + result_.failures());
+    } else {
+      result_.changed = created_;
+    }
+    if (!cancelled_) result_.answer(connection_, request_, options_.force);
+    result_.log_line(connection_, describe());
+  }
+
+  std::string describe() const {
+    std::string text =
+        fmt::format("link bulk {} {}", options_.replace ? "replace" : "add", members_->describe());
+    if (options_.sweep) text += fmt::format(" sweep group {}", *options_.sweep);
+    if (options_.dry_run) text += " (dry run)";
+    return text;
+  }
+
+  struct Appeared {
+    uint32_t ifindex;
+    uint64_t id;
+  };
+
   Connection& connection_;
+  Dataplane& dataplane_;
   nlmsghdr request_;
-  BulkPlan plan_;
-  NetnsUse use_;
-  std::optional<NetnsUse> peer_use_;
+  std::unique_ptr<BulkMembers> members_;
+  Options options_;
+  std::unordered_map<Netns*, NetnsUse> uses_;
   BulkResult result_;
   Phase phase_ = Phase::claim;
   bool cancelled_ = false;
-  uint64_t next_ = 0;
-  std::vector<uint32_t> at_;       // the ranges' present values
+  uint64_t passes_ = UINT64_MAX;   // entered so far, the first one not counted
+  std::vector<Fate> fates_;        // of each member
   std::vector<uint32_t> claimed_;  // ifindexes; no one else can free a claimed number
+  uint64_t committed_ = 0;         // of claimed_
+  uint64_t created_ = 0;
+  uint64_t would_create_ = 0;
+  bool dressed_ = false;
+  std::vector<Appeared> appeared_;  // dressed ones, in case that they must go again
+  std::optional<InterfaceRemoval> undo_;
+
+  // Replace only.
+  std::vector<bool> listed_;              // by ifindex: a member's name led there
+  std::unordered_set<uint32_t> parents_;  // what members stand on
+  std::optional<SelectorWalk> walk_;
+  InterfaceRemoval removal_;
+  uint64_t victims_ = 0;
 };
+
+Result<Options> parse_options(const RequestAttributes& attributes) {
+  Options options;
+  options.force = attributes.has(kBulkForce);
+  options.dry_run = attributes.has(kBulkDryRun);
+  options.progress = attributes.has(kBulkWantProgress);
+  options.replace = attributes.has(kBulkReplace);
+  options.sweep = attributes.u32(kBulkSweepGroup);
+  if (options.sweep && !options.replace)
+    return fail_attribute(kBulkSweepGroup, EINVAL, "sweep group {}: goes with replace", *options.sweep);
+  if (options.sweep && *options.sweep == 0)
+    return fail_attribute(kBulkSweepGroup, EINVAL,
+                          "sweep group 0: it is the default group of every interface and is refused");
+  return options;
+}
 
 }  // namespace
 
 uint64_t bulk_add_objects(std::span<const std::byte> bytes) noexcept {
   auto attributes = RequestAttributes::parse(bytes, kBulkSpecs);
   if (!attributes) return 0;
-  if (const auto count = attributes->u64(kBulkCount)) return *count;
-  uint64_t product = 1;
-  attributes->each(kBulkRange, [&](const nlattr& nested) {
-    const auto range = RequestAttributes::parse_nested(nested, kRangeSpecs);
-    if (!range) return;
-    const uint64_t first = range->u32(kRangeFirst).value_or(0);
-    const uint64_t last = range->u32(kRangeLast).value_or(0);
-    if (last >= first && last - first < kTagValues) product *= last - first + 1;
-  });
-  return product;
+  return attributes->u64(kBulkCount).value_or(bulk_range_product(*attributes));
 }
 
 HandlerResult handle_bulk_add(Connection& connection, const Request& request) {
   auto attributes = request.attributes<genlmsghdr>(kBulkSpecs);
   if (!attributes) return std::unexpected(attributes.error());
-  auto plan = parse_plan(connection, *attributes);
-  if (!plan) return std::unexpected(plan.error());
-  connection.start(std::make_unique<BulkAdd>(connection, request.header, std::move(*plan)));
+  // Whatever becomes of the request, it uses up the list.
+  const bool listed = attributes->has(kBulkListed);
+  ListedItems items = listed ? std::exchange(connection.items(), {}) : ListedItems{};
+  auto options = parse_options(*attributes);
+  if (!options) return std::unexpected(options.error());
+  const BulkDefaults defaults{options->sweep};
+  auto members = listed ? listed_members(connection, *attributes, std::move(items), defaults)
+                        : template_members(connection, *attributes, defaults);
+  if (!members) return std::unexpected(members.error());
+  if ((*members)->count() == 0 && !(options->sweep && options->force))
+    return options->sweep
+               ? fail(EINVAL, "nothing is listed: all of group {} would be deleted, which only -force does",
+                      *options->sweep)
+               : fail(EINVAL, "nothing is listed");
+  connection.start(std::make_unique<BulkAdd>(connection, request.header, std::move(*members), *options));
   return Handled::operation;
 }
 

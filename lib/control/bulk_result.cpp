@@ -20,6 +20,11 @@ void BulkResult::answer(Connection& connection, const nlmsghdr& request, bool fo
   writer.put_u64(kBulkMatched, matched);
   writer.put_u64(kBulkChanged, changed);
   writer.put_u64(kBulkFailed, failed_);
+  if (replaced) {
+    writer.put_u64(kBulkCreated, replaced->created);
+    writer.put_u64(kBulkKept, replaced->kept);
+    writer.put_u64(kBulkDeleted, replaced->deleted);
+  }
   writer.put_u64(kBulkDuration, monotonic_ns() - began_ns_);
   writer.put_u64(kBulkToReclaim, to_reclaim_bytes);
   for (const Failure& failure : failures_) {
@@ -27,6 +32,7 @@ void BulkResult::answer(Connection& connection, const nlmsghdr& request, bool fo
     writer.put_string(kFailureName, failure.name);
     writer.put_u32(kFailureErrno, static_cast<uint32_t>(failure.error.code));
     writer.put_string(kFailureText, failure.error.text);
+    if (failure.member) writer.put_u64(kFailureMember, *failure.member);
     writer.end_nested(nested);
   }
   writer.end();
@@ -36,8 +42,9 @@ void BulkResult::answer(Connection& connection, const nlmsghdr& request, bool fo
   }
   const Failure& first = failures_.front();
   const Error error{first.error.code,
-                    fmt::format("{}: {}{}; nothing was changed", first.name, first.error.text,
-                                failed_ == 1 ? "" : fmt::format(" (and {} more)", failed_ - 1))};
+                    fmt::format("{}: {}{}; {}", first.name, first.error.text,
+                                failed_ == 1 ? "" : fmt::format(" (and {} more)", failed_ - 1),
+                                incomplete ? "the rest was done" : "nothing was changed")};
   writer.acknowledge(request, &error);
 }
 
@@ -54,8 +61,11 @@ void BulkResult::tell_progress(Connection& connection, const nlmsghdr& request, 
 }
 
 void BulkResult::log_line(const Connection& connection, std::string_view what) const {
-  log(LogLevel::info, "bulk", "{}: matched {} changed {} failed {} in {} for {}", what, matched, changed,
-      failed_, format_duration(monotonic_ns() - began_ns_), connection.describe());
+  const std::string others = replaced ? fmt::format("created {} kept {} deleted {} ", replaced->created,
+                                                    replaced->kept, replaced->deleted)
+                                      : "";
+  log(LogLevel::info, "bulk", "{}: matched {} {}changed {} failed {} in {} for {}", what, matched, others,
+      changed, failed_, format_duration(monotonic_ns() - began_ns_), connection.describe());
 }
 
 }  // namespace mayfly

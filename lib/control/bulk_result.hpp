@@ -3,6 +3,7 @@
 // What every bulk operation counts, answers and logs. Control thread.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,11 +16,18 @@ class BulkResult {
   struct Failure {
     std::string name;
     Error error;
+    std::optional<uint64_t> member;
+  };
+  // Of a replace, beside `changed`, which then means: in place.
+  struct Replaced {
+    uint64_t created = 0;
+    uint64_t kept = 0;
+    uint64_t deleted = 0;
   };
 
-  void failed(std::string_view name, Error error) {
+  void failed(std::string_view name, Error error, std::optional<uint64_t> member = {}) {
     ++failed_;
-    if (failures_.size() < kFailuresTold) failures_.push_back({std::string(name), std::move(error)});
+    if (failures_.size() < kFailuresTold) failures_.push_back({std::string(name), std::move(error), member});
   }
   uint64_t failures() const noexcept { return failed_; }
   const Failure& first_failure() const noexcept { return failures_.front(); }
@@ -27,6 +35,9 @@ class BulkResult {
   uint64_t matched = 0;
   uint64_t changed = 0;
   uint64_t to_reclaim_bytes = 0;
+  std::optional<Replaced> replaced;
+  // Memory ran out where nothing could be taken back any more: a failure does not mean that nothing changed.
+  bool incomplete = false;
 
   // The result message, then the acknowledgement: an error when something failed and the request was not
   // forced.

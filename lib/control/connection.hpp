@@ -35,6 +35,13 @@ struct ListedInterfaces {
   std::vector<Unknown> unknown;  // the first ten
 };
 
+// What kCmdLinkBulkItems gathered so far, as it came: rows of kBulkItem attributes.
+struct ListedItems {
+  std::vector<std::vector<std::byte>> parts;
+  uint64_t count = 0;
+  size_t bytes = 0;
+};
+
 class Connection {
  public:
   Connection(int fd, uint64_t number, Dataplane& dataplane);
@@ -77,6 +84,7 @@ class Connection {
   std::string describe() const;  // "client 7 (mayfly, pid 812, uid 0)"
   RetireList& retired() noexcept { return retired_; }
   ListedInterfaces& listed() noexcept { return listed_; }
+  ListedItems& items() noexcept { return items_; }
   void begin_batch() noexcept { batch_open_ = true; }
   void end_batch();
   bool batch_open() const noexcept { return batch_open_; }
@@ -121,6 +129,7 @@ class Connection {
   RetireList retired_;  // of the datagram, or of the open batch
   bool batch_open_ = false;
   ListedInterfaces listed_;
+  ListedItems items_;
   uint64_t refusals_before_chain_ = 0;
   uint64_t blocked_since_ns_ = 0;  // 0: not stopped by the teardown backlog
 };

@@ -69,7 +69,7 @@ Result<uint32_t> find_owner(const VlanDemux& demux, const RequestAttributes& att
   auto key = read_tags(attributes);
   if (!key) return std::unexpected(key.error());
   const auto protocol = attributes.u16(kWhichProtocol);
-  if (protocol && tag_protocol_of(*protocol) == TagProtocol::count)
+  if (protocol && !is_tag(*protocol))
     return fail(EPROTONOSUPPORT, "protocol {:#06x}: accepted 0x8100, 0x88a8, 0x9100", *protocol);
   for (const TagProtocol tried : {TagProtocol::c_tag, TagProtocol::s_tag, TagProtocol::s_tag_9100}) {
     if (protocol && tag_protocol_of(*protocol) != tried) continue;
@@ -103,6 +103,8 @@ GenericHandler handler_of(uint8_t command) {
       return handle_bulk_add;
     case kCmdLinkBulkNames:
       return handle_bulk_names;
+    case kCmdLinkBulkItems:
+      return handle_bulk_items;
     case kCmdLinkBulkDel:
       return handle_bulk_delete;
     case kCmdLinkCount:

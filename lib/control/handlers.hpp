@@ -51,6 +51,7 @@ HandlerResult handle_neighbour(Connection& connection, const Request& request);
 HandlerResult handle_generic(Connection& connection, const Request& request);
 HandlerResult handle_bulk_add(Connection& connection, const Request& request);
 HandlerResult handle_bulk_delete(Connection& connection, const Request& request);
+HandlerResult handle_bulk_items(Connection& connection, const Request& request);
 HandlerResult handle_bulk_names(Connection& connection, const Request& request);
 HandlerResult handle_link_count(Connection& connection, const Request& request);
 HandlerResult handle_link_which(Connection& connection, const Request& request);

@@ -6,6 +6,7 @@
 #include "control/handlers.hpp"
 #include "control/interface_move.hpp"
 #include "control/interface_removal.hpp"
+#include "control/link_change.hpp"
 #include "control/link_dump.hpp"
 #include "control/link_request.hpp"
 #include "control/netns_use.hpp"
@@ -31,23 +32,9 @@ HandlerResult create_link(Connection& connection, const ifinfomsg& fixed,
   if (!ifindex) return std::unexpected(ifindex.error());
   dataplane.interfaces.commit(*ifindex);
   dataplane.link_events.appeared(dataplane, *ifindex);
+  if (const uint32_t peer = dataplane.interfaces.peer(*ifindex); peer != kNoInterface)
+    dataplane.link_events.appeared(dataplane, peer);
   return Handled::acknowledge;
-}
-
-Status set_up(Connection& connection, uint32_t ifindex, bool up) {
-  Dataplane& dataplane = connection.dataplane();
-  if (dataplane.interfaces.record(ifindex).admin_up == up) return {};
-  dataplane.interfaces.set_admin_up(ifindex, up);
-  if (!up) {
-    dataplane.addressing.went_down(ifindex, connection.retired());
-    return {};
-  }
-  if (auto routes = dataplane.addressing.came_up(ifindex, connection.retired()); !routes) {
-    dataplane.interfaces.set_admin_up(ifindex, false);
-    dataplane.addressing.went_down(ifindex, connection.retired());
-    return routes;
-  }
-  return {};
 }
 
 // Everything is validated before anything changes: one message changes all it names or nothing.
@@ -103,7 +90,8 @@ Status apply_changes(Connection& connection, const ifinfomsg& fixed, const Reque
   if (new_name)
     if (auto renamed = table.rename(ifindex, *new_name); !renamed) return renamed;
   if ((fixed.ifi_change & IFF_UP) != 0)
-    if (auto set = set_up(connection, ifindex, (fixed.ifi_flags & IFF_UP) != 0); !set) {
+    if (auto set = set_link_up(dataplane, ifindex, (fixed.ifi_flags & IFF_UP) != 0, connection.retired());
+        !set) {
       if (new_name) [[maybe_unused]]
         auto undone = table.rename(ifindex, old_name);
       return set;
@@ -256,6 +244,21 @@ HandlerResult delete_link(Connection& connection, const Request& request, const 
 }
 
 }  // namespace
+
+Status set_link_up(Dataplane& dataplane, uint32_t ifindex, bool up, RetireList& retired) {
+  if (dataplane.interfaces.record(ifindex).admin_up == up) return {};
+  dataplane.interfaces.set_admin_up(ifindex, up);
+  if (!up) {
+    dataplane.addressing.went_down(ifindex, retired);
+    return {};
+  }
+  if (auto routes = dataplane.addressing.came_up(ifindex, retired); !routes) {
+    dataplane.interfaces.set_admin_up(ifindex, false);
+    dataplane.addressing.went_down(ifindex, retired);
+    return routes;
+  }
+  return {};
+}
 
 HandlerResult handle_link(Connection& connection, const Request& request) {
   auto fixed = request.fixed<ifinfomsg>();

@@ -187,7 +187,7 @@ void begin_link_bulk_add(RequestMessage& message, const LinkDescription& link,
     put_link(message, link);
   }
   put_ranges(message, link);
-  if (link.up == true) message.put_flag(protocol::kBulkUp);
+  if (link.up) message.put_flag(*link.up ? protocol::kBulkUp : protocol::kBulkDown);
 }
 
 std::string link_words(const LinkDescription& link) {

@@ -71,6 +71,10 @@ class InterfaceKind {
                        InterfaceRecord& record) const = 0;
   // Makes workers lose it: the key is free afterwards.
   virtual void unlink(InterfaceTable& table, Interface& interface, RetireList& list) const = 0;
+  // Whether the interface has the key that claim() would reserve for the spec, whose parent is the same.
+  virtual bool has_key_of(const InterfaceTable&, const InterfaceSpec&, const Interface&) const {
+    return true;
+  }
   // The value of a parameter, for dumps; nullopt when it has none.
   virtual std::optional<uint16_t> parameter(const Interface& interface, uint16_t attribute) const = 0;
 

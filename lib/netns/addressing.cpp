@@ -41,24 +41,6 @@ bool same_subnet(const IpPrefix& a, const IpPrefix& b) {
   return a.length == b.length && a.contains(b.address);
 }
 
-Status check_address(const IpPrefix& prefix) {
-  if (prefix.length > prefix.most_length())
-    return fail(EINVAL, "prefix length {}: accepted 0..{}", prefix.length, prefix.most_length());
-  if (!prefix.is_v4()) {
-    const Ipv6 address = prefix.address.v6();
-    if (prefix.address.none() || address == Ipv6{0, 1} || is_multicast(address))
-      return fail(EADDRNOTAVAIL, "address {}: accepted unicast addresses, not ::, ::1 or ff00::/8",
-                  format_prefix(prefix));
-    return {};
-  }
-  const unsigned first_octet = prefix.address.v4() >> 24;
-  if (prefix.address.v4() == 0 || first_octet == 127 || first_octet >= 224)
-    return fail(EADDRNOTAVAIL,
-                "address {}: accepted unicast addresses, not 0.0.0.0, 127.0.0.0/8 or 224.0.0.0/3",
-                format_prefix(prefix));
-  return {};
-}
-
 Route kernel_route(uint32_t ifindex, const IpPrefix& prefix, RouteType type, IpAddress source) {
   Route route;
   route.address = prefix.network();
@@ -76,6 +58,24 @@ Route kernel_route(uint32_t ifindex, const IpPrefix& prefix, RouteType type, IpA
 }
 
 }  // namespace
+
+Status Addressing::check(const IpPrefix& prefix) {
+  if (prefix.length > prefix.most_length())
+    return fail(EINVAL, "prefix length {}: accepted 0..{}", prefix.length, prefix.most_length());
+  if (!prefix.is_v4()) {
+    const Ipv6 address = prefix.address.v6();
+    if (prefix.address.none() || address == Ipv6{0, 1} || is_multicast(address))
+      return fail(EADDRNOTAVAIL, "address {}: accepted unicast addresses, not ::, ::1 or ff00::/8",
+                  format_prefix(prefix));
+    return {};
+  }
+  const unsigned first_octet = prefix.address.v4() >> 24;
+  if (prefix.address.v4() == 0 || first_octet == 127 || first_octet >= 224)
+    return fail(EADDRNOTAVAIL,
+                "address {}: accepted unicast addresses, not 0.0.0.0, 127.0.0.0/8 or 224.0.0.0/3",
+                format_prefix(prefix));
+  return {};
+}
 
 Status Addressing::add_local_route(uint32_t ifindex, IpAddress address) {
   if (!is_routed(address)) return {};
@@ -153,7 +153,7 @@ void Addressing::publish(uint32_t ifindex, AddressList* next, RetireList& retire
 }
 
 Status Addressing::add(uint32_t ifindex, const IpPrefix& prefix, uint8_t flags, RetireList& retired) {
-  if (auto valid = check_address(prefix); !valid) return valid;
+  if (auto valid = check(prefix); !valid) return valid;
   const InterfaceRecord& record = interfaces_.record(ifindex);
   bool known_local = false;
   bool known_subnet = false;
@@ -348,7 +348,7 @@ bool Addressing::conflict(uint32_t ifindex, Ipv6 address, RetireList& retired) {
   return true;
 }
 
-bool Addressing::tick(uint64_t now_ns, std::vector<AddressQuestion>& questions, RetireList& retired) {
+void Addressing::tick(uint64_t now_ns, std::vector<AddressQuestion>& questions, RetireList& retired) {
   const auto exists = [&](const AddressQuestion& question) {
     return interfaces_.exists(question.ifindex) && interfaces_.interface(question.ifindex).id == question.id;
   };
@@ -359,12 +359,11 @@ bool Addressing::tick(uint64_t now_ns, std::vector<AddressQuestion>& questions, 
     questions.push_back(question);
     asked_.push_back({question, now_ns});
   }
-  for (uint32_t left = kSettledPerTick; !asked_.empty() && now_ns - asked_.front().at_ns >= kAnswerNs;) {
-    if (left-- == 0) return true;
+  for (uint32_t left = kSettledPerTick;
+       left != 0 && !asked_.empty() && now_ns - asked_.front().at_ns >= kAnswerNs; --left) {
     if (exists(asked_.front().question)) settle(asked_.front().question, retired);
     asked_.pop_front();
   }
-  return false;
 }
 
 // Without memory the address stays optimistic, which only makes it a less preferred source.

@@ -41,6 +41,14 @@ class VethKind final : public InterfaceKind {
     table.interface(peer).peer.store(kNoInterface, std::memory_order_release);
   }
 
+  // The key of one end is the other end's name.
+  bool has_key_of(const InterfaceTable& table, const InterfaceSpec& spec,
+                  const Interface& interface) const override {
+    const uint32_t peer = interface.peer.load(std::memory_order_relaxed);
+    return spec.peer && peer != kNoInterface && table.record(peer).name == spec.peer->name &&
+           table.interface(peer).netns.own() == spec.peer->netns;
+  }
+
   std::optional<uint16_t> parameter(const Interface&, uint16_t) const override { return std::nullopt; }
 
  private:

@@ -66,6 +66,12 @@ class VlanKind final : public InterfaceKind {
     table.port_demux(interface.port).vlans.erase(key_of(interface), table.blocks(), list);
   }
 
+  bool has_key_of(const InterfaceTable& table, const InterfaceSpec& spec,
+                  const Interface& interface) const override {
+    const auto key = key_for(spec, table.interface(spec.parent));
+    return key && *key == key_of(interface);
+  }
+
   std::optional<uint16_t> parameter(const Interface& interface, uint16_t attribute) const override {
     switch (attribute) {
       case IFLA_VLAN_ID:
@@ -86,7 +92,7 @@ class VlanKind final : public InterfaceKind {
     if (parent.port == kNoPort)
       return fail(EOPNOTSUPP, "a vlan's parent must be a port or a vlan with one tag");
     const uint16_t protocol = spec.values.has(kProtocol) ? spec.values.value[kProtocol] : kCTagEthertype;
-    if (tag_protocol_of(protocol) == TagProtocol::count)
+    if (!is_tag(protocol))
       return fail(EPROTONOSUPPORT,
                   "vlan protocol {:#06x}: accepted 802.1Q (0x8100), 802.1ad (0x88a8), 0x9100", protocol);
     TagKey key;

@@ -23,8 +23,9 @@ namespace mayfly {
 
 class ControlWorld {
  public:
-  explicit ControlWorld(TeardownConfig teardown = {}, uint32_t limit = 100'000)
-      : neighbours_(blocks_), reclaim_(std::move(teardown)), mempool_(1 << 12) {
+  explicit ControlWorld(TeardownConfig teardown = {}, uint32_t limit = 100'000,
+                        uint32_t route_limit = RouteTable::kDefaultLimit)
+      : neighbours_(blocks_), reclaim_(std::move(teardown)), routes_(route_limit), mempool_(1 << 12) {
     MAYFLY_CHECK(reclaim_.start().has_value(), "teardown did not start");
     interfaces_ = std::move(*InterfaceTable::create(limit, 1, blocks_, neighbours_));
     netnses_ = std::make_unique<NetnsTable>(blocks_, routes_, 1'000);
@@ -168,8 +169,7 @@ class TestClient {
 
   // Sends one datagram and runs the connection until nothing is left to do; returns what came back.
   std::vector<std::byte> exchange(std::span<const std::byte> datagram) {
-    [[maybe_unused]] const ssize_t sent = send(fd_, datagram.data(), datagram.size(), MSG_NOSIGNAL);
-    connection_->on_readable();
+    post(datagram);
     std::vector<std::byte> answers;
     for (int idle = 0; idle < 3;) {
       const bool more = connection_->run(Deadline::after_ns(kNsPerMs));
@@ -177,6 +177,11 @@ class TestClient {
       idle = more || receive(answers) ? 0 : idle + 1;
     }
     return answers;
+  }
+  // Sends one datagram; it is for the caller to run the connection.
+  void post(std::span<const std::byte> datagram) {
+    [[maybe_unused]] const ssize_t sent = send(fd_, datagram.data(), datagram.size(), MSG_NOSIGNAL);
+    connection_->on_readable();
   }
   Connection& connection() noexcept { return *connection_; }
 
