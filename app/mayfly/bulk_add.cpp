@@ -23,28 +23,6 @@ struct BulkAddWords {
   bool force = false;
 };
 
-std::string default_pattern(const LinkSpec& spec) {
-  if (!spec.kind->needs_parent) return fmt::format("{}{{}}", spec.kind->name);
-  std::string pattern = "{parent}";
-  for (size_t at = 0; at < spec.kind->parameters.size(); ++at) {
-    if (!spec.values[at]) continue;
-    if (spec.kind->parameters[at].role == KindParameter::Role::outer) pattern += ".{outer}";
-    if (spec.kind->parameters[at].role == KindParameter::Role::inner) pattern += ".{inner}";
-  }
-  return pattern;
-}
-
-void put_ranges(RequestMessage& message, const LinkSpec& spec) {
-  for (size_t at = 0; at < spec.kind->parameters.size(); ++at) {
-    const std::optional<NumberRange>& value = spec.values[at];
-    if (!value || value->first == value->last) continue;
-    const RequestMessage::Nest range(message, protocol::kBulkRange);
-    message.put_u16(protocol::kRangeParameter, spec.kind->parameters[at].attribute);
-    message.put_u32(protocol::kRangeFirst, value->first);
-    message.put_u32(protocol::kRangeLast, value->last);
-  }
-}
-
 Status read_words(Words& words, bool replaces, BulkAddWords& asked) {
   while (!words.done()) {
     if (words.take("count")) {
@@ -80,16 +58,10 @@ Status plan_template(Plan& plan, bool replaces, const BulkAddWords& asked, BulkO
   if (Status complete = check_complete(spec); !complete) return complete;
   if (!asked.count && !spec.has_range())
     return fail(EINVAL, "how many: 'count N', a range like 'id 1-4000', or '--from FILE'");
-  plan.begin_generic(protocol::kCmdLinkBulkAdd);
-  plan.message.put_string(protocol::kBulkName,
-                          asked.pattern.empty() ? default_pattern(spec) : std::string(asked.pattern));
-  if (asked.count) plan.message.put_u64(protocol::kBulkCount, *asked.count);
-  {
-    const RequestMessage::Nest shared(plan.message, protocol::kBulkTemplate);
-    put_link_spec(plan.message, spec);
-  }
-  put_ranges(plan.message, spec);
-  if (spec.up) plan.message.put_flag(*spec.up ? protocol::kBulkUp : protocol::kBulkDown);
+  LinkSpec named = spec;
+  named.name = asked.pattern;
+  plan.family = Plan::Family::generic;
+  begin_link_bulk_add(plan.message, named, asked.count);
   put_dressing(plan.message, asked.dressing);
   put_request(plan.message, replaces, asked);
   plan.present = presenter_of(std::move(operation));

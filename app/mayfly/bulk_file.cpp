@@ -70,7 +70,7 @@ class Rows {
     if (auto complete = check_complete(spec); !complete)
       return fail(complete.error().code, "{}:{}: {}", file_.name, line, complete.error().text);
     const auto [first, is_new] =
-        names_.try_emplace(fmt::format("{}/{}", spec.netns.value_or(std::string_view{}), spec.name), line);
+        names_.try_emplace(fmt::format("{}/{}", spec.netns.value_or(""), spec.name), line);
     if (!is_new)
       return fail(EEXIST, "{}:{}: column name: '{}' is in line {} already", file_.name, line, spec.name,
                   first->second);
@@ -130,7 +130,7 @@ class Rows {
     item_.put_string(protocol::kBulkName, spec.name);
     {
       const RequestMessage::Nest shared(item_, protocol::kBulkTemplate);
-      put_link_spec(item_, spec);
+      put_link(item_, spec);
     }
     if (spec.up) item_.put_flag(*spec.up ? protocol::kBulkUp : protocol::kBulkDown);
     put_dressing(item_, dressing);

@@ -18,16 +18,38 @@ void put_device(RequestMessage& message, std::string_view device) {
   if (!device.empty()) message.put_string(protocol::kAttrDevice, device);
 }
 
-void put_ipv4(RequestMessage& message, uint16_t attribute, Ipv4 address) {
-  message.put_u32(attribute, htonl(address));
+Status check_family(const Options& options, IpAddress address) {
+  if (options.family() == AF_UNSPEC || options.family() == family_of(address)) return {};
+  return fail(EINVAL, "'{}': an {} address is expected", format_address(address),
+              options.ipv6 ? "IPv6" : "IPv4");
 }
 
-std::optional<Ipv4> ipv4_of(const Attributes& attributes, uint16_t attribute) {
+void put_address(RequestMessage& message, uint16_t attribute, IpAddress address) {
+  if (address.is_v4()) return message.put_u32(attribute, htonl(address.v4()));
+  uint8_t octets[sizeof(Ipv6)];
+  store_ipv6(octets, address.v6());
+  message.put(attribute, octets, sizeof octets);
+}
+
+std::optional<IpAddress> address_of(const Attributes& attributes, uint16_t attribute) {
   const std::span<const uint8_t> bytes = attributes.bytes(attribute);
+  if (bytes.size() == sizeof(Ipv6)) return IpAddress(load_ipv6(bytes.data()));
   if (bytes.size() != sizeof(Ipv4)) return std::nullopt;
   Ipv4 address = 0;
   memcpy(&address, bytes.data(), sizeof address);
-  return ntohl(address);
+  return IpAddress(ntohl(address));
+}
+
+std::string name_of(std::span<const Named> names, uint32_t number) {
+  for (const Named& entry : names)
+    if (entry.number == number) return std::string(entry.name);
+  return fmt::format("{}", number);
+}
+
+const Named* find_name(std::span<const Named> names, std::string_view word) {
+  for (const Named& entry : names)
+    if (entry.name == word) return &entry;
+  return nullptr;
 }
 
 Result<int> flush_listed(Session& session, Plan& plan, const Deletion& build) {

@@ -45,11 +45,8 @@ Status parse_add(Words& words, const Options&, Plan& plan) {
   if (Status understood = words.status(); !understood) return understood;
   if (spec.name.empty()) return fail(EINVAL, "the name of the new interface is missing");
   if (Status complete = check_complete(spec); !complete) return complete;
-  ifinfomsg fixed = fixed_link(spec.up);
-  if (spec.index) fixed.ifi_index = static_cast<int>(*spec.index);
-  plan.begin_route(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, fixed);
-  plan.message.put_string(IFLA_IFNAME, spec.name);
-  put_link_spec(plan.message, spec);
+  plan.family = Plan::Family::route;
+  begin_link_add(plan.message, spec);
   return {};
 }
 
@@ -65,7 +62,7 @@ Result<int> rename_link(Session& session, std::string_view name, const LinkSpec&
   if (!done) return std::unexpected(done.error());
   message.begin_route(RTM_NEWLINK, 0, fixed);
   message.put_string(IFLA_IFNAME, new_name);
-  put_link_spec(message, spec);
+  put_link(message, spec);
   done = session.request(Plan::Family::route, message);
   if (!done) return std::unexpected(done.error());
   return kExitOk;
@@ -104,7 +101,7 @@ Status parse_set(Words& words, const Options&, Plan& plan) {
   }
   plan.begin_route(RTM_NEWLINK, 0, fixed_link(spec.up, promiscuous));
   plan.message.put_string(IFLA_IFNAME, spec.name);
-  put_link_spec(plan.message, spec);
+  put_link(plan.message, spec);
   return {};
 }
 
@@ -271,7 +268,7 @@ std::string link_help() {
        mayfly link show [NAME | SELECTOR]
        mayfly link count [SELECTOR]
        mayfly link del NAME | SELECTOR [--dry-run]
-       mayfly -n NETNS link flush [--dry-run]          (all of the namespace but its ports)
+       mayfly link flush [--dry-run]          (only with -n NETNS: all that is in it but its ports)
        mayfly link which PORT [OUTER[.INNER]] [protocol 802.1Q|802.1ad]
        mayfly link bulk add [count N] [name PATTERN] [link PARENT] [mtu N] [group N] [up] [netns NETNS]
                        [SETTINGS] [DRESSING] [--dry-run] type KIND [PARAMETERS, each a number or FIRST-LAST]
@@ -280,11 +277,11 @@ std::string link_help() {
                        (like bulk add, but what is there is kept or changed, and what else is in group N deleted)
        mayfly link bulk del name PATTERN count N | - | SELECTOR [--dry-run]
                        ('-': names on standard input)
-SETTINGS: unnumbered NAME|none | rp_filter strict|off | proxy_arp on|off | proxy_nd on|off
-          addrgenmode eui64|none (no link-local address by itself)
+SETTINGS: unnumbered NAME|none | rp_filter strict|off | proxy_arp on|off | proxy_nd on|off | addrgenmode eui64|none
 DRESSING: addr PREFIX [step S] [nodad] | route PREFIX [step S] | neigh ADDRESS [step S] lladdr MAC [step N]
           (S: addresses from one to the next, or /LENGTH: networks of that length)
-FILE:     (CSV with a header row, or JSON lines, of the words of link add, and addr, route, neigh; '-': standard input)
+FILE is CSV with a header row, or JSON lines; its columns are the words of link add, and addr, route, neigh;
+'-' is standard input.
 PATTERN:  '{}' counts from 0; also {parent} {outer} {inner} {n:06} %d; of the ranges the last varies fastest
 )") + std::string(kSelectorHelp) +
          "KIND:\n" + describe_kinds();

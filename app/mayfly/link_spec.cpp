@@ -2,29 +2,12 @@
 #include "link_spec.hpp"
 
 #include <arpa/inet.h>
-#include <linux/if.h>
 #include <linux/if_link.h>
-#include <linux/rtnetlink.h>
-#include <linux/veth.h>
 
 namespace mayfly::cli {
 namespace {
 
 using Type = KindParameter::Type;
-
-constexpr bool tables_fit() {
-  for (const KindDescription& kind : kKindDescriptions)
-    if (kind.parameters.size() > LinkSpec::kMaxParameters) return false;
-  return true;
-}
-static_assert(tables_fit(), "LinkSpec::values holds every kind's parameters");
-
-std::string creatable_kinds() {
-  std::string names;
-  for (const KindDescription& kind : kind_descriptions())
-    if (kind.creatable) names += fmt::format("{}{}", names.empty() ? "" : ", ", kind.name);
-  return names;
-}
 
 void take_kind(Words& words, LinkSpec& spec) {
   const std::string_view name = words.text();
@@ -60,16 +43,6 @@ bool take_parameter(Words& words, bool ranges_allowed, LinkSpec& spec) {
   }
   return false;
 }
-
-}  // namespace
-
-bool LinkSpec::has_range() const noexcept {
-  for (const auto& value : values)
-    if (value && value->first != value->last) return true;
-  return false;
-}
-
-namespace {
 
 bool take_setting(Words& words, LinkSpec& spec) {
   if (words.take("netns")) {
@@ -113,33 +86,6 @@ void take_peer(Words& words, LinkSpec& spec) {
   }
 }
 
-void put_mac(RequestMessage& message, Mac mac) {
-  uint8_t octets[6];
-  store_mac(octets, mac);
-  message.put(IFLA_ADDRESS, octets, sizeof octets);
-}
-
-void put_peer(RequestMessage& message, const PeerSpec& peer) {
-  const RequestMessage::Nest data(message, IFLA_INFO_DATA);
-  const RequestMessage::Nest nest(message, VETH_INFO_PEER);
-  ifinfomsg fixed{};
-  if (peer.up) fixed.ifi_flags = fixed.ifi_change = IFF_UP;
-  message.put_raw(&fixed, sizeof fixed);
-  message.put_string(IFLA_IFNAME, peer.name);
-  if (peer.netns) message.put_string(protocol::kAttrNetns, *peer.netns);
-  if (peer.mtu) message.put_u32(IFLA_MTU, *peer.mtu);
-  if (peer.address) put_mac(message, *peer.address);
-}
-
-void put_settings(RequestMessage& message, const LinkSpec& spec) {
-  if (spec.netns) message.put_string(protocol::kAttrNetns, *spec.netns);
-  if (spec.unnumbered) message.put_string(protocol::kAttrUnnumbered, *spec.unnumbered);
-  if (spec.rp_filter) message.put_u8(protocol::kAttrRpFilter, *spec.rp_filter ? 1 : 0);
-  if (spec.proxy_arp) message.put_u8(protocol::kAttrProxyArp, *spec.proxy_arp ? 1 : 0);
-  if (spec.proxy_nd) message.put_u8(protocol::kAttrProxyNd, *spec.proxy_nd ? 1 : 0);
-  if (spec.no_link_local) message.put_u8(protocol::kAttrAddrGenMode, *spec.no_link_local ? 1 : 0);
-}
-
 }  // namespace
 
 bool take_link_word(Words& words, bool ranges_allowed, LinkSpec& spec) {
@@ -168,43 +114,6 @@ bool take_link_word(Words& words, bool ranges_allowed, LinkSpec& spec) {
   return true;
 }
 
-Status check_complete(const LinkSpec& spec) {
-  if (spec.kind == nullptr) return fail(EINVAL, "'type' is missing: expected one of {}", creatable_kinds());
-  if (spec.kind->needs_parent && spec.parent.empty())
-    return fail(EINVAL, "type {} needs 'link PARENT'", spec.kind->name);
-  if (spec.kind->has_peer && (!spec.peer || spec.peer->name.empty()))
-    return fail(EINVAL, "type {} needs 'peer name NAME'", spec.kind->name);
-  for (size_t at = 0; at < spec.kind->parameters.size(); ++at) {
-    const KindParameter& parameter = spec.kind->parameters[at];
-    if (parameter.required && !spec.values[at])
-      return fail(EINVAL, "type {} needs '{}' ({}..{})", spec.kind->name, parameter.word, parameter.least,
-                  parameter.most);
-  }
-  return {};
-}
-
-void put_link_spec(RequestMessage& message, const LinkSpec& spec) {
-  if (!spec.parent.empty()) message.put_string(protocol::kAttrDevice, spec.parent);
-  if (spec.mtu) message.put_u32(IFLA_MTU, *spec.mtu);
-  if (spec.group) message.put_u32(IFLA_GROUP, *spec.group);
-  if (spec.alias) message.put_string(IFLA_IFALIAS, *spec.alias);
-  if (spec.address) put_mac(message, *spec.address);
-  put_settings(message, spec);
-  if (spec.kind == nullptr) return;
-  const RequestMessage::Nest info(message, IFLA_LINKINFO);
-  message.put_string(IFLA_INFO_KIND, spec.kind->name);
-  if (spec.peer) put_peer(message, *spec.peer);
-  if (spec.kind->parameters.empty()) return;
-  const RequestMessage::Nest data(message, IFLA_INFO_DATA);
-  for (size_t at = 0; at < spec.kind->parameters.size(); ++at) {
-    const std::optional<NumberRange>& value = spec.values[at];
-    if (!value || value->first != value->last) continue;
-    const auto number = static_cast<uint16_t>(value->first);
-    const KindParameter& parameter = spec.kind->parameters[at];
-    message.put_u16(parameter.attribute, parameter.type == Type::ethertype ? htons(number) : number);
-  }
-}
-
 std::string describe_kinds() {
   std::string text;
   for (const KindDescription& kind : kind_descriptions()) {
@@ -228,12 +137,6 @@ std::optional<uint16_t> parameter_value(const KindParameter& parameter, const At
   if (!value) return std::nullopt;
   const auto number = static_cast<uint16_t>(*value);
   return parameter.type == Type::ethertype ? ntohs(number) : number;
-}
-
-std::string format_ethertype(uint16_t ethertype) {
-  if (ethertype == ETH_P_8021Q) return "802.1Q";
-  if (ethertype == ETH_P_8021AD) return "802.1ad";
-  return fmt::format("0x{:04x}", ethertype);
 }
 
 std::string format_parameters(const KindDescription& kind, const Attributes& data) {

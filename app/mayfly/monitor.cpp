@@ -11,7 +11,7 @@ namespace mayfly::cli {
 namespace {
 
 constexpr std::string_view kHelp =
-    R"(Usage: mayfly monitor [link]     what happens to interfaces, until interrupted; -j: a JSON document a line
+    R"(Usage: mayfly monitor link     what happens to interfaces, until interrupted; -j: a JSON document a line
 A change that concerns many is told as one: of a port that loses its link, not of each VLAN on it.
 )";
 

@@ -12,7 +12,7 @@ namespace mayfly::cli {
 namespace {
 
 constexpr std::string_view kHelp =
-    R"(Usage: mayfly neighbour add|replace|change ADDRESS lladdr MAC dev NAME [nud STATE]
+    R"(Usage: mayfly neighbour add|replace|change ADDRESS lladdr MAC dev NAME [nud STATE] [router]
        mayfly neighbour del ADDRESS dev NAME
        mayfly neighbour show [dev NAME] [nud STATE]
        mayfly neighbour flush dev NAME     (permanent ones stay)
@@ -51,13 +51,14 @@ uint16_t take_state(Words& words) {
 }
 
 struct NeighbourSpec {
-  std::optional<Ipv4> address;
+  std::optional<IpAddress> address;
   std::optional<Mac> mac;
   std::optional<uint16_t> state;
   std::string_view device;
+  bool router = false;
 };
 
-Status read_neighbour(Words& words, NeighbourSpec& spec) {
+Status read_neighbour(Words& words, const Options& options, NeighbourSpec& spec) {
   while (!words.done()) {
     if (words.take("dev")) {
       spec.device = words.text();
@@ -65,8 +66,10 @@ Status read_neighbour(Words& words, NeighbourSpec& spec) {
       spec.mac = words.mac();
     } else if (words.take({"nud", "state"})) {
       spec.state = take_state(words);
+    } else if (words.take("router")) {
+      spec.router = true;
     } else if (words.take("to") || !spec.address) {
-      spec.address = words.ipv4();
+      spec.address = words.address();
     } else {
       return words.unknown();
     }
@@ -74,18 +77,19 @@ Status read_neighbour(Words& words, NeighbourSpec& spec) {
   if (Status understood = words.status(); !understood) return understood;
   if (!spec.address) return fail(EINVAL, "the neighbour's address is missing");
   if (spec.device.empty()) return fail(EINVAL, "'dev NAME' is missing");
-  return {};
+  return check_family(options, *spec.address);
 }
 
-Status parse_change(Words& words, Plan& plan, uint16_t type, uint16_t flags) {
+Status parse_change(Words& words, const Options& options, Plan& plan, uint16_t type, uint16_t flags) {
   NeighbourSpec spec;
-  if (Status understood = read_neighbour(words, spec); !understood) return understood;
+  if (Status understood = read_neighbour(words, options, spec); !understood) return understood;
   if (type == RTM_NEWNEIGH && !spec.mac) return fail(EINVAL, "'lladdr MAC' is missing");
   ndmsg fixed{};
-  fixed.ndm_family = AF_INET;
+  fixed.ndm_family = family_of(*spec.address);
+  fixed.ndm_flags = spec.router ? NTF_ROUTER : 0;
   fixed.ndm_state = type == RTM_NEWNEIGH ? spec.state.value_or(NUD_PERMANENT) : 0;
   plan.begin_route(type, flags, fixed);
-  put_ipv4(plan.message, NDA_DST, *spec.address);
+  put_address(plan.message, NDA_DST, *spec.address);
   if (spec.mac) {
     uint8_t octets[6];
     store_mac(octets, *spec.mac);
@@ -95,17 +99,17 @@ Status parse_change(Words& words, Plan& plan, uint16_t type, uint16_t flags) {
   return {};
 }
 
-Status parse_add(Words& words, const Options&, Plan& plan) {
-  return parse_change(words, plan, RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_EXCL);
+Status parse_add(Words& words, const Options& options, Plan& plan) {
+  return parse_change(words, options, plan, RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_EXCL);
 }
-Status parse_replace(Words& words, const Options&, Plan& plan) {
-  return parse_change(words, plan, RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE);
+Status parse_replace(Words& words, const Options& options, Plan& plan) {
+  return parse_change(words, options, plan, RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE);
 }
-Status parse_modify(Words& words, const Options&, Plan& plan) {
-  return parse_change(words, plan, RTM_NEWNEIGH, NLM_F_REPLACE);
+Status parse_modify(Words& words, const Options& options, Plan& plan) {
+  return parse_change(words, options, plan, RTM_NEWNEIGH, NLM_F_REPLACE);
 }
-Status parse_delete(Words& words, const Options&, Plan& plan) {
-  return parse_change(words, plan, RTM_DELNEIGH, 0);
+Status parse_delete(Words& words, const Options& options, Plan& plan) {
+  return parse_change(words, options, plan, RTM_DELNEIGH, 0);
 }
 
 std::vector<std::string_view> state_names(uint16_t state) {
@@ -122,18 +126,20 @@ Result<int> show_neighbours(Session& session, Plan& plan, uint16_t states) {
     const ndmsg& fixed = fixed_of(answer);
     if (answer.nlmsg_type != RTM_NEWNEIGH || (states != 0 && (fixed.ndm_state & states) == 0)) return;
     const Attributes attributes(answer, sizeof(ndmsg));
-    const std::string address = format_ipv4(ipv4_of(attributes, NDA_DST).value_or(0));
+    const std::string address = format_address(address_of(attributes, NDA_DST).value_or(IpAddress{}));
     const std::string device = device_name(attributes, static_cast<uint64_t>(fixed.ndm_ifindex));
     const std::span<const uint8_t> octets = attributes.bytes(NDA_LLADDR);
     const std::string mac = octets.size() == 6 ? format_mac(load_mac(octets.data())) : "";
+    const bool router = (fixed.ndm_flags & NTF_ROUTER) != 0;
     if (options.json) {
       Json neighbour{{"dst", address}, {"dev", device}};
       if (!mac.empty()) neighbour["lladdr"] = mac;
+      if (router) neighbour["router"] = nullptr;
       neighbour["state"] = state_names(fixed.ndm_state);
       array.add(neighbour);
     } else {
-      session.out().print("{} dev {}{}{} {}\n", address, device, mac.empty() ? "" : " lladdr ", mac,
-                          fmt::join(state_names(fixed.ndm_state), ","));
+      session.out().print("{} dev {}{}{}{} {}\n", address, device, mac.empty() ? "" : " lladdr ", mac,
+                          router ? " router" : "", fmt::join(state_names(fixed.ndm_state), ","));
     }
   });
   if (!done) return std::unexpected(done.error());
@@ -141,14 +147,14 @@ Result<int> show_neighbours(Session& session, Plan& plan, uint16_t states) {
   return kExitOk;
 }
 
-void begin_dump(Plan& plan, std::string_view device) {
+void begin_dump(Plan& plan, uint8_t family, std::string_view device) {
   ndmsg fixed{};
-  fixed.ndm_family = AF_INET;
+  fixed.ndm_family = family;
   plan.begin_route(RTM_GETNEIGH, NLM_F_DUMP, fixed);
   put_device(plan.message, device);
 }
 
-Status parse_show(Words& words, const Options&, Plan& plan) {
+Status parse_show(Words& words, const Options& options, Plan& plan) {
   std::string_view device;
   uint16_t states = 0;
   while (!words.done()) {
@@ -160,25 +166,25 @@ Status parse_show(Words& words, const Options&, Plan& plan) {
       return words.unknown();
     }
   }
-  begin_dump(plan, device);
+  begin_dump(plan, options.family(), device);
   plan.present = [states](Session& session, Plan& self) { return show_neighbours(session, self, states); };
   return words.status();
 }
 
-Status parse_flush(Words& words, const Options&, Plan& plan) {
+Status parse_flush(Words& words, const Options& options, Plan& plan) {
   std::string_view device;
   if (words.take("dev")) device = words.text();
   if (!words.done()) return words.unknown();
   if (Status understood = words.status(); !understood) return understood;
   if (device.empty()) return fail(EINVAL, "'dev NAME' is missing");
-  begin_dump(plan, device);
+  begin_dump(plan, options.family(), device);
   plan.present = [](Session& session, Plan& self) {
     return flush_listed(session, self, [](const nlmsghdr& answer, RequestMessage& deletion) {
       const ndmsg& fixed = fixed_of(answer);
-      const auto address = ipv4_of(Attributes(answer, sizeof(ndmsg)), NDA_DST);
+      const auto address = address_of(Attributes(answer, sizeof(ndmsg)), NDA_DST);
       if (answer.nlmsg_type != RTM_NEWNEIGH || (fixed.ndm_state & NUD_PERMANENT) != 0 || !address) return;
       deletion.begin_route(RTM_DELNEIGH, 0, fixed);
-      put_ipv4(deletion, NDA_DST, *address);
+      put_address(deletion, NDA_DST, *address);
     });
   };
   return {};

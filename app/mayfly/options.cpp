@@ -24,6 +24,8 @@ constexpr std::array kOptions = {
     OptionEntry{"batch", 1, nullptr, &Options::batch},
     OptionEntry{"force", 2, &Options::force, nullptr},
     OptionEntry{"socket", 2, nullptr, &Options::socket},
+    OptionEntry{"4", 1, &Options::ipv4, nullptr},
+    OptionEntry{"6", 1, &Options::ipv6, nullptr},
     OptionEntry{"help", 1, &Options::help, nullptr},
     OptionEntry{"version", 3, &Options::version, nullptr},
     OptionEntry{"Version", 1, &Options::version, nullptr},
@@ -52,6 +54,7 @@ Result<Options> parse_options(std::span<const std::string_view>* words) {
     options.*found->value = words->front();
     *words = words->subspan(1);
   }
+  if (options.ipv4 && options.ipv6) return fail(EINVAL, "options -4 and -6 exclude each other");
   return options;
 }
 

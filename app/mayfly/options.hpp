@@ -2,6 +2,8 @@
 #pragma once
 // The options before the object, with iproute2's letters, and the exit statuses.
 
+#include <sys/socket.h>
+
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,8 +31,13 @@ struct Options {
   bool details = false;
   bool brief = false;
   bool force = false;
+  bool ipv4 = false;
+  bool ipv6 = false;
   bool help = false;
   bool version = false;
+
+  // AF_UNSPEC: of either family.
+  uint8_t family() const noexcept { return ipv6 ? AF_INET6 : ipv4 ? AF_INET : AF_UNSPEC; }
 };
 
 // Takes the leading options off *words.

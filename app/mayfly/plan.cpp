@@ -11,9 +11,10 @@ namespace {
 constexpr std::string_view kHelp =
     R"(Usage: mayfly [OPTIONS] OBJECT [COMMAND [ARGUMENTS]]
        mayfly [OPTIONS] -batch FILE
-OBJECT:  link | address | route | neighbour | netns | port | reclaim | stats | status | monitor
+OBJECT:  link | address | route | neighbour | netns | port | reclaim | stats | status | monitor | config
          ('mayfly OBJECT help' explains each; names may be abbreviated, and l, a, r, n are what ip makes of them)
 OPTIONS: -n[etns] NAME    work in this namespace (default: default)
+         -4, -6           addresses, routes and neighbours of this family alone
          -j[son]          JSON, with iproute2's keys where it has them
          -p[retty]        JSON for people
          -s[tatistics]    counters
@@ -32,14 +33,23 @@ Status parse_help(Words&, const Options&, Plan& plan) {
 
 // The single letters are ip's, for fingers that know them.
 constexpr std::array kObjects = {
-    CommandEntry{"link", parse_link},       CommandEntry{"address", parse_address},
-    CommandEntry{"route", parse_route},     CommandEntry{"neighbour", parse_neighbour},
-    CommandEntry{"netns", parse_netns},     CommandEntry{"port", parse_port},
-    CommandEntry{"reclaim", parse_reclaim}, CommandEntry{"stats", parse_stats},
-    CommandEntry{"status", parse_status},   CommandEntry{"monitor", parse_monitor},
-    CommandEntry{"help", parse_help},       CommandEntry{"neighbor", parse_neighbour, true},
-    CommandEntry{"l", parse_link, true},    CommandEntry{"a", parse_address, true},
-    CommandEntry{"r", parse_route, true},   CommandEntry{"n", parse_neighbour, true},
+    CommandEntry{"link", parse_link},
+    CommandEntry{"address", parse_address},
+    CommandEntry{"route", parse_route},
+    CommandEntry{"neighbour", parse_neighbour},
+    CommandEntry{"netns", parse_netns},
+    CommandEntry{"port", parse_port},
+    CommandEntry{"reclaim", parse_reclaim},
+    CommandEntry{"stats", parse_stats},
+    CommandEntry{"status", parse_status},
+    CommandEntry{"monitor", parse_monitor},
+    CommandEntry{"config", parse_config},
+    CommandEntry{"help", parse_help},
+    CommandEntry{"neighbor", parse_neighbour, true},
+    CommandEntry{"l", parse_link, true},
+    CommandEntry{"a", parse_address, true},
+    CommandEntry{"r", parse_route, true},
+    CommandEntry{"n", parse_neighbour, true},
 };
 
 }  // namespace

@@ -77,6 +77,7 @@ Status parse_stats(Words& words, const Options& options, Plan& plan);
 Status parse_monitor(Words& words, const Options& options, Plan& plan);
 Status parse_status(Words& words, const Options& options, Plan& plan);
 Status parse_netns(Words& words, const Options& options, Plan& plan);
+Status parse_config(Words& words, const Options& options, Plan& plan);
 
 std::string_view general_help();
 

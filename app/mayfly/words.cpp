@@ -44,14 +44,14 @@ Mac Words::mac() {
   return error_ ? 0 : value_or_fail(parse_mac(subject_, value));
 }
 
-Ipv4 Words::ipv4() {
+IpAddress Words::address() {
   const std::string_view value = text();
-  return error_ ? 0 : value_or_fail(parse_ipv4(subject_, value));
+  return error_ ? IpAddress{} : value_or_fail(parse_address(subject_, value));
 }
 
-Ipv4Prefix Words::prefix() {
+IpPrefix Words::prefix() {
   const std::string_view value = text();
-  return error_ ? Ipv4Prefix{} : value_or_fail(parse_prefix(subject_, value));
+  return error_ ? IpPrefix{} : value_or_fail(parse_ip_prefix(subject_, value));
 }
 
 bool Words::choice(std::string_view no, std::string_view yes) {
@@ -63,30 +63,12 @@ bool Words::choice(std::string_view no, std::string_view yes) {
 
 NumberRange Words::range(uint32_t most) {
   const std::string_view value = text();
-  if (error_) return {};
-  const size_t dash = value.find('-');
-  NumberRange range;
-  range.first = static_cast<uint32_t>(value_or_fail(parse_number(subject_, value.substr(0, dash), 0, most)));
-  range.last = range.first;
-  if (dash != std::string_view::npos)
-    range.last =
-        static_cast<uint32_t>(value_or_fail(parse_number(subject_, value.substr(dash + 1), 0, most)));
-  if (range.first > range.last) fail(EINVAL, "{} {}: the range is upside down", subject_, value);
-  return range;
+  return error_ ? NumberRange{} : value_or_fail(parse_range(subject_, value, most));
 }
 
 uint16_t Words::ethertype() {
   const std::string_view value = text();
-  if (error_) return 0;
-  const auto is = [value](std::string_view name) {
-    return value.size() == name.size() && strncasecmp(value.data(), name.data(), name.size()) == 0;
-  };
-  if (is("802.1q")) return ETH_P_8021Q;
-  if (is("802.1ad")) return ETH_P_8021AD;
-  const auto number = parse_number(subject_, value, 0, UINT16_MAX);
-  if (number) return static_cast<uint16_t>(*number);
-  fail(EINVAL, "{} '{}': expected 802.1Q, 802.1ad or a number like 0x88a8", subject_, value);
-  return 0;
+  return error_ ? uint16_t{0} : value_or_fail(parse_ethertype(subject_, value));
 }
 
 Status Words::unknown() {

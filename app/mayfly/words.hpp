@@ -22,15 +22,11 @@
 #include <span>
 #include <string_view>
 
-#include "base/address.hpp"
+#include "base/ip_address.hpp"
 #include "base/result.hpp"
+#include "control/link_description.hpp"
 
 namespace mayfly::cli {
-
-struct NumberRange {
-  uint32_t first = 0;
-  uint32_t last = 0;
-};
 
 class Words {
  public:
@@ -52,8 +48,8 @@ class Words {
   uint64_t number(uint64_t least, uint64_t most);
   uint64_t duration(uint64_t least_ns, uint64_t most_ns);
   Mac mac();
-  Ipv4 ipv4();
-  Ipv4Prefix prefix();
+  IpAddress address();  // of either family
+  IpPrefix prefix();
   bool choice(std::string_view no, std::string_view yes);  // one of two words
   NumberRange range(uint32_t most);                        // A or A-B
   uint16_t ethertype();                                    // 802.1Q, 802.1ad or a number

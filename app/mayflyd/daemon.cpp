@@ -7,12 +7,14 @@
 
 #include "base/log.hpp"
 #include "base/units.hpp"
+#include "control/change_list.hpp"
 
 namespace mayfly {
 namespace {
 
 constexpr uint64_t kReclaimTimeoutNs = 10 * kNsPerSecond;
 constexpr int kPortWaitMs = 10;
+constexpr uint64_t kNetworkSliceNs = 500 * kNsPerUs;
 
 std::string new_boot_id() {
   std::string id;
@@ -164,6 +166,21 @@ Status Daemon::add_ports(const std::atomic<bool>& stop) {
   return outcome;
 }
 
+// All of the network section, before any client can connect.
+Status Daemon::make_network(const std::atomic<bool>& stop) {
+  Configuration& configuration = dataplane_->configuration;
+  configuration.settings = dump_settings(config_);
+  configuration.file = config_.network.file;
+  configuration.text = config_.text;
+  ChangeList changes(*dataplane_, creations(config_.network), "configuration");
+  while (!stop.load(std::memory_order_relaxed)) {
+    const Operation::Progress progress = changes.step(Deadline::after_ns(kNetworkSliceNs));
+    if (progress == Operation::Progress::done) return changes.outcome();
+    loop_->round(progress == Operation::Progress::waiting ? 1 : 0);
+  }
+  return {};
+}
+
 void Daemon::describe_start() const {
   log(LogLevel::info, "mayflyd", "{} ready: ports {}, workers {} on CPUs {}, socket {}",
       dataplane_->daemon_name, ports_->all().size(), config_.workers.count, format_cpus(cpus_.worker_cpus),
@@ -187,6 +204,7 @@ Status Daemon::run(const std::atomic<bool>& stop) {
   loop_ = std::make_unique<ControlLoop>(*dataplane_, *server_);
   if (auto started = start_workers(); !started) return started;
   if (auto added = add_ports(stop); !added) return added;
+  if (auto made = make_network(stop); !made) return made;
   if (!stop.load(std::memory_order_relaxed)) {
     if (auto opened = server_->open(); !opened) return opened;
     describe_start();

@@ -44,6 +44,7 @@ class Daemon {
   Status build_tables();
   Status start_workers();
   Status add_ports(const std::atomic<bool>& stop);
+  Status make_network(const std::atomic<bool>& stop);
   void describe_start() const;
   std::string describe_size() const;
   void shut_down();

@@ -48,7 +48,8 @@ Status check_eal(const Checks& checks, const Config& config) {
     return checks.refuse({"eal.memory"}, "value {} B: expected a whole number of MiB",
                          *config.eal.memory_bytes);
   const uint64_t memory = config.eal.memory_or_default();
-  const uint64_t least = mbuf_pool_bytes(config.mbufs.count, config.mbufs.size_bytes) + kEalOwnBytes;
+  const uint64_t least =
+      mbuf_pool_bytes(config.mbufs.count, config.mbufs.size_bytes, config.eal.hugepages) + kEalOwnBytes;
   if (!config.eal.hugepages && memory < least)
     return checks.refuse({"eal.memory", "mbufs.count", "mbufs.size"},
                          "value {}MiB: {} mbufs of {} B need more, accepted {}MiB and above", memory / kMiB,

@@ -21,6 +21,7 @@
 
 #include "base/log.hpp"
 #include "base/result.hpp"
+#include "config/network.hpp"
 #include "reclaim/reclaim.hpp"
 
 namespace mayfly {
@@ -90,6 +91,8 @@ struct Config {
   SocketConfig socket;
   TeardownConfig teardown;  // teardown.cpus is not configured: it follows from the CPUs of the workers
   LogLevel log_level = LogLevel::info;
+  NetworkConfig network;
+  std::string text;  // the file
 
   uint32_t rx_queues(const PortConfig& port) const noexcept {
     return port.rx_queues != 0 ? port.rx_queues : workers.count;
@@ -114,9 +117,11 @@ Status check_config(const Config& config, const Origins& origins);
 
 // YAML that parse_config() reads back into the same Config: every key, whether or not it has its default.
 std::string dump_config(const Config& config);
+// The same without the network: what a restart is needed for.
+std::string dump_settings(const Config& config);
 
-// For --check: what the limits may take of address space and memory, with this number of workers, in a few
-// lines.
+// For --check: what the limits may take of address space and memory, with this number of workers, and what
+// the network section will take, in a few lines.
 std::string describe_memory(const Config& config);
 
 // Names of ports and interfaces: 1..15 characters, no '/', no white space or control character, not '.' or

@@ -77,7 +77,7 @@ std::string dump_teardown(const TeardownConfig& teardown) {
 
 }  // namespace
 
-std::string dump_config(const Config& config) {
+std::string dump_settings(const Config& config) {
   std::string out = dump_eal(config.eal) + dump_workers(config.workers);
   out += fmt::format("mbufs:\n  count: {}\n  size: {}\n  cache: {}\n", config.mbufs.count,
                      exactly(config.mbufs.size_bytes, kByteUnits), config.mbufs.cache);
@@ -91,6 +91,10 @@ std::string dump_config(const Config& config) {
                      quoted(config.socket.group), config.socket.mode);
   out += dump_teardown(config.teardown);
   return out + fmt::format("log:\n  level: {}\n", log_level_name(config.log_level));
+}
+
+std::string dump_config(const Config& config) {
+  return dump_settings(config) + dump_network(config.network);
 }
 
 }  // namespace mayfly

@@ -13,6 +13,7 @@
 
 #include "config/config.hpp"
 #include "config/nearest.hpp"
+#include "config/network_load.hpp"
 #include "config/yaml_map.hpp"
 
 namespace mayfly {
@@ -114,9 +115,10 @@ void read_log(YamlMap& root, LogLevel& level) {
   root.section("log", kKeys).choice<LogLevel>("level", level, kLogLevels);
 }
 
-Config read_document(const YAML::Node& document, YamlErrors& errors, Origins& origins) {
+Config read_document(const YAML::Node& document, std::string_view file, YamlErrors& errors,
+                     Origins& origins) {
   static constexpr Keys kKeys[] = {"eal",    "workers",    "mbufs",  "ports",    "interfaces", "neighbours",
-                                   "routes", "namespaces", "socket", "teardown", "log"};
+                                   "routes", "namespaces", "socket", "teardown", "log",        "network"};
   YamlMap root(errors, origins, document, 1, "", kKeys);
   Config config;
   read_eal(root, config.eal);
@@ -127,6 +129,9 @@ Config read_document(const YAML::Node& document, YamlErrors& errors, Origins& or
   read_socket(root, config.socket);
   read_teardown(root, config.teardown);
   read_log(root, config.log_level);
+  config.network.file = file;
+  for (const PortConfig& port : config.ports) config.network.port_mtus[port.name] = port.mtu;
+  read_network(root, config.network);
   return config;
 }
 
@@ -214,7 +219,7 @@ Result<Config> parse_config(std::string_view text, std::string_view file, Origin
       return fail(EINVAL, "{}:{}: a second YAML document or what belongs to none: expected one document",
                   file, *line);
     // yaml-cpp itself stops at a nesting of 500.
-    config = read_document(YAML::Load(copy), errors, found);
+    config = read_document(YAML::Load(copy), file, errors, found);
   } catch (const YAML::Exception& exception) {
     return fail(EINVAL, "{}:{}: not YAML: {}", file, exception.mark.line + 1, exception.msg);
   } catch (const std::exception& exception) {
@@ -223,6 +228,7 @@ Result<Config> parse_config(std::string_view text, std::string_view file, Origin
   if (errors.failed()) return std::unexpected(*errors.first());
   if (auto status = check_config(config, found); !status) return std::unexpected(status.error());
   if (origins != nullptr) *origins = std::move(found);
+  config.text = text;
   return config;
 }
 

@@ -59,8 +59,17 @@ constexpr uint32_t kCacheLineBytes = 64;
 // What the EAL, the rings and the devices take besides mbufs.
 constexpr uint64_t kEalOwnBytes = 24 * kMiB;
 
-constexpr uint64_t mbuf_pool_bytes(uint64_t count, uint64_t data_room) noexcept {
-  return count * ((data_room + kMbufHeaderBytes + kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes);
+constexpr uint64_t kPageBytes = 4'096;
+
+// As MbufPool::needed_bytes has it: without hugepages no mbuf crosses a page, so that one of 2,176 B takes a
+// page of its own.
+constexpr uint64_t mbuf_pool_bytes(uint64_t count, uint64_t data_room, bool hugepages) noexcept {
+  const uint64_t object =
+      (data_room + kMbufHeaderBytes + kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes;
+  if (hugepages) return count * object;
+  if (object > kPageBytes) return count * ((object + kPageBytes - 1) / kPageBytes * kPageBytes);
+  const uint64_t mbufs_a_page = kPageBytes / object;
+  return (count + mbufs_a_page - 1) / mbufs_a_page * kPageBytes;
 }
 
 }  // namespace mayfly

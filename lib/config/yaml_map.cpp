@@ -51,6 +51,11 @@ void YamlMap::require(std::string_view key) {
   if (!has(key)) errors_.refuse(line_, path_of(key), "missing: this key is mandatory");
 }
 
+int YamlMap::line_of(std::string_view key) const {
+  const auto entry = entries_.find(key);
+  return entry == entries_.end() ? line_ : entry->second.line;
+}
+
 std::string YamlMap::path_of(std::string_view key) const {
   return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
 }

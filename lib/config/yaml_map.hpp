@@ -51,6 +51,11 @@ class YamlMap {
           std::span<const std::string_view> known);
 
   int line() const noexcept { return line_; }
+  int line_of(std::string_view key) const;
+  // Refuses the map for what stands at this key.
+  void refuse(std::string_view key, std::string_view text) {
+    errors_.refuse(line_of(key), path_of(key), text);
+  }
   bool has(std::string_view key) const { return entries_.contains(key); }
   // Refuses the map when the key is missing.
   void require(std::string_view key);
@@ -70,6 +75,19 @@ class YamlMap {
     read(key, value,
          [&](std::string_view text) { return parse_duration("value", text, range.least, range.most); });
   }
+  // parse(text) -> Result<something that T can be made of>.
+  template <class T, class Parse>
+  void read(std::string_view key, T& value, Parse parse) {
+    const Entry* entry = take(key);
+    if (entry == nullptr) return;
+    const auto text = scalar(entry->node, entry->line, path_of(key));
+    if (!text) return;
+    if (auto parsed = parse(*text); parsed)
+      value = static_cast<T>(*parsed);
+    else
+      errors_.refuse(entry->line, path_of(key), parsed.error().text);
+  }
+
   // Octal digits, as chmod takes them.
   void mode(std::string_view key, uint32_t& value);
   void boolean(std::string_view key, bool& value);
@@ -91,6 +109,7 @@ class YamlMap {
 
   // The map behind a key; empty when the key is absent.
   YamlMap section(std::string_view key, std::span<const std::string_view> known);
+  bool failed() const noexcept { return errors_.failed(); }
 
   struct Element {
     YAML::Node node;
@@ -118,18 +137,6 @@ class YamlMap {
   // The entry of a key, noted as an origin; nullptr when it is absent or something failed before.
   const Entry* take(std::string_view key);
   std::optional<std::string> scalar(const YAML::Node& node, int line, const std::string& path);
-
-  template <class T, class Parse>
-  void read(std::string_view key, T& value, Parse parse) {
-    const Entry* entry = take(key);
-    if (entry == nullptr) return;
-    const auto text = scalar(entry->node, entry->line, path_of(key));
-    if (!text) return;
-    if (auto parsed = parse(*text); parsed)
-      value = static_cast<T>(*parsed);
-    else
-      errors_.refuse(entry->line, path_of(key), parsed.error().text);
-  }
 
   YamlErrors& errors_;
   Origins& origins_;

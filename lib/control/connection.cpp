@@ -67,11 +67,21 @@ Connection::Connection(int fd, uint64_t number, Dataplane& dataplane)
   getsockopt(fd_, SOL_SOCKET, SO_PEERCRED, &peer_, &length);
 }
 
+Connection::Connection(Dataplane& dataplane, std::string description)
+    : fd_(-1),
+      description_(std::move(description)),
+      number_(0),
+      dataplane_(dataplane),
+      buffer_(kBufferBytes + sizeof(nlmsghdr)),
+      hello_done_(true) {}
+
 Connection::~Connection() {
+  dataplane_.configuration.release(*this);
   if (fd_ >= 0) ::close(fd_);
 }
 
 std::string Connection::describe() const {
+  if (!description_.empty()) return description_;
   return fmt::format("client {} ({}, pid {}, uid {})", number_, client_name_, peer_.pid, peer_.uid);
 }
 
@@ -85,6 +95,23 @@ void Connection::close(const char* why) {
   dataplane_.link_events.leave(*this);
   dataplane_.commit(retired_);
   if (operation_ != nullptr && operation_->cancel()) operation_ = nullptr;
+  if (operation_ == nullptr) dataplane_.configuration.release(*this);
+}
+
+Status Connection::execute(std::span<const std::byte> message, uint32_t family, std::string_view netns) {
+  Netns* found = dataplane_.netnses.find(netns);
+  if (found == nullptr) return fail(ENOENT, "netns '{}' does not exist", netns);
+  if (message.size() > kBufferBytes)
+    return fail(EMSGSIZE, "message: {} bytes, accepted at most {}", message.size(), kBufferBytes);
+  netns_ = found;
+  netns_number_ = found->number;
+  netns_id_ = found->id;
+  netns_name_ = netns;
+  family_ = family;
+  std::memcpy(buffer_.data(), message.data(), message.size());
+  datagram_bytes_ = message.size();
+  offset_ = 0;
+  return {};
 }
 
 bool Connection::wants_read() const noexcept {
@@ -293,6 +320,7 @@ void Connection::end_operation_without_netns() {
 }
 
 void Connection::send_queued() {
+  if (fd_ < 0) return;
   while (!writer_.empty()) {
     const auto datagram = writer_.front();
     const ssize_t sent = send(fd_, datagram.data(), datagram.size(), MSG_DONTWAIT | MSG_NOSIGNAL);

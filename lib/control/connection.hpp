@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,8 @@ struct ListedItems {
 class Connection {
  public:
   Connection(int fd, uint64_t number, Dataplane& dataplane);
+  // Without a socket: it executes what it is given (execute), and its answers are read from its writer.
+  Connection(Dataplane& dataplane, std::string description);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -55,6 +58,9 @@ class Connection {
   void on_writable() { send_queued(); }
   // Handles messages and runs the operation until the deadline; true while there is more to do right now.
   bool run(const Deadline& deadline);
+  // For one without a socket: the next message, of that family, in that namespace. run() until idle().
+  Status execute(std::span<const std::byte> message, uint32_t family, std::string_view netns);
+  bool idle() const noexcept { return datagram_bytes_ == 0 && operation_ == nullptr; }
 
   // What epoll should watch for.
   bool wants_read() const noexcept;
@@ -98,6 +104,7 @@ class Connection {
   void send_queued();
 
   int fd_;
+  std::string description_;  // empty for a client's
   uint64_t number_;
   Dataplane& dataplane_;
   MessageWriter writer_;

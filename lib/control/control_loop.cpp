@@ -49,6 +49,7 @@ void ControlLoop::round(int wait_ms) {
   dataplane_.commit(retired);
   dataplane_.ports.sync_filters();
   run_neighbour_timers();
+  run_address_questions();
   run_timers();
   dataplane_.link_events.flush(dataplane_);
   busy_ |= trim();
@@ -57,8 +58,9 @@ void ControlLoop::round(int wait_ms) {
 // A port's interface appeared with it, or shows its link.
 void ControlLoop::tell_of(const PortEvent& event) {
   const Port* port = dataplane_.ports.find(event.name);
-  if (port == nullptr || event.type == PortEvent::Type::removed || event.type == PortEvent::Type::failed)
-    return;
+  const bool shows = event.type == PortEvent::Type::added || event.type == PortEvent::Type::link_changed ||
+                     event.type == PortEvent::Type::gone;
+  if (port == nullptr || !shows) return;
   if (dataplane_.interfaces.exists(port->ifindex) &&
       dataplane_.interfaces.interface(port->ifindex).id == port->interface_id)
     dataplane_.link_events.changed(dataplane_, port->ifindex);
@@ -94,10 +96,17 @@ void ControlLoop::handle_worker_messages() {
       if (!dataplane_.interfaces.exists(message.ifindex) ||
           dataplane_.interfaces.interface(message.ifindex).id != message.id)
         continue;
-      if (message.type == WorkerMessage::Type::neighbour_wanted)
-        neighbour_wanted(message, retired);
-      else
-        neighbour_seen(message, retired);
+      switch (message.type) {
+        case WorkerMessage::Type::neighbour_wanted:
+          neighbour_wanted(message, retired);
+          break;
+        case WorkerMessage::Type::neighbour_seen:
+          neighbour_seen(message, retired);
+          break;
+        case WorkerMessage::Type::address_conflict:
+          address_conflict(message, retired);
+          break;
+      }
     }
   }
   dataplane_.commit(retired);
@@ -113,7 +122,8 @@ void ControlLoop::neighbour_wanted(const WorkerMessage& message, RetireList& ret
                 dataplane_.interfaces.record(message.ifindex).name, resolution.error().text);
     return;
   }
-  if (*resolution == NeighbourResolution::kStarted) ask(interface, message.address, kBroadcastMac);
+  if (*resolution == NeighbourResolution::kStarted)
+    ask(interface, message.address, kBroadcastMac, source_for(interface, message.address));
   if (*resolution == NeighbourResolution::kUsable)
     tell_neighbour(ControlMessage::Type::neighbour_resolved, interface, message.address);
 }
@@ -131,6 +141,30 @@ void ControlLoop::neighbour_seen(const WorkerMessage& message, RetireList& retir
     tell_neighbour(ControlMessage::Type::neighbour_resolved, interface, message.address);
 }
 
+void ControlLoop::address_conflict(const WorkerMessage& message, RetireList& retired) {
+  if (message.address.is_v4() ||
+      !dataplane_.addressing.conflict(message.ifindex, message.address.v6(), retired))
+    return;
+  dataplane_.commit(retired);
+  log(LogLevel::warning, "address", "{} on {}: {} has it, too; it is not used any more",
+      format_address(message.address), dataplane_.interfaces.record(message.ifindex).name,
+      format_mac(message.mac));
+}
+
+// Whether somebody else has one of our addresses: asked a few at a time, however many were given at once.
+void ControlLoop::run_address_questions() {
+  const uint64_t now = monotonic_ns();
+  if (now < next_questions_ns_) return;
+  next_questions_ns_ = now + kQuestionsNs;
+  RetireList retired;
+  questions_.clear();
+  dataplane_.addressing.tick(now, questions_, retired);
+  for (const AddressQuestion& question : questions_)
+    ask(dataplane_.interfaces.interface(question.ifindex), IpAddress(question.address), kBroadcastMac,
+        IpAddress{});
+  dataplane_.reclaim.submit(retired);
+}
+
 void ControlLoop::run_neighbour_timers() {
   actions_.clear();
   RetireList retired;
@@ -140,10 +174,10 @@ void ControlLoop::run_neighbour_timers() {
     const Interface& interface = dataplane_.interfaces.interface(action.ifindex);
     switch (action.kind) {
       case NeighbourAction::Kind::kAskEveryone:
-        ask(interface, action.address, kBroadcastMac);
+        ask(interface, action.address, kBroadcastMac, source_for(interface, action.address));
         break;
       case NeighbourAction::Kind::kAskDirectly:
-        ask(interface, action.address, action.mac);
+        ask(interface, action.address, action.mac, source_for(interface, action.address));
         break;
       case NeighbourAction::Kind::kFailed:
         tell_neighbour(ControlMessage::Type::neighbour_failed, interface, action.address);
@@ -155,15 +189,19 @@ void ControlLoop::run_neighbour_timers() {
   dataplane_.commit(retired);
 }
 
+IpAddress ControlLoop::source_for(const Interface& interface, IpAddress neighbour) const noexcept {
+  return source_of(dataplane_.interfaces.interfaces(), interface, neighbour);
+}
+
 // Any worker can send a request: each has a queue on every port. They take turns.
-void ControlLoop::ask(const Interface& interface, IpAddress address, Mac to) {
+void ControlLoop::ask(const Interface& interface, IpAddress address, Mac to, IpAddress source) {
   ControlMessage message{};
   message.type = ControlMessage::Type::ask_neighbour;
   message.ifindex = interface.ifindex;
   message.id = interface.id;
   message.address = address;
   message.mac = to;
-  message.source = source_of(dataplane_.interfaces.interfaces(), interface, address);
+  message.source = source;
   if (dataplane_.workers.empty()) return;
   dataplane_.workers[next_worker_].to_worker->push(message);
   next_worker_ = (next_worker_ + 1) % static_cast<uint32_t>(dataplane_.workers.size());

@@ -37,12 +37,16 @@ class ControlLoop {
   static constexpr uint32_t kTimersPerRound = 1024;
   static constexpr uint64_t kBalanceLogNs = 60 * kNsPerSecond;
   static constexpr uint64_t kPortRefreshNs = 200 * kNsPerMs;
+  static constexpr uint64_t kQuestionsNs = 1 * kNsPerMs;
 
   void handle_worker_messages();
   void neighbour_wanted(const WorkerMessage& message, RetireList& retired);
+  void address_conflict(const WorkerMessage& message, RetireList& retired);
   void neighbour_seen(const WorkerMessage& message, RetireList& retired);
   void run_neighbour_timers();
-  void ask(const Interface& interface, IpAddress address, Mac to);
+  void run_address_questions();
+  void ask(const Interface& interface, IpAddress address, Mac to, IpAddress source);
+  IpAddress source_for(const Interface& interface, IpAddress neighbour) const noexcept;
   void tell_neighbour(ControlMessage::Type type, const Interface& interface, IpAddress address);
   void run_timers();
   void tell_of(const PortEvent& event);
@@ -56,8 +60,10 @@ class ControlLoop {
   uint64_t next_second_ns_ = 0;
   uint64_t next_port_refresh_ns_ = 0;
   uint64_t next_balance_log_ns_ = 0;
+  uint64_t next_questions_ns_ = 0;
   uint32_t next_worker_ = 0;
   std::vector<NeighbourAction> actions_;
+  std::vector<AddressQuestion> questions_;
   std::function<void(const PortEvent&)> port_event_;
   std::function<void()> second_;
 };

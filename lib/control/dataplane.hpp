@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "control/configuration.hpp"
 #include "control/link_events.hpp"
 #include "fib/rib.hpp"
 #include "iface/interface_table.hpp"
@@ -64,6 +65,7 @@ struct Dataplane {
   uint32_t clients = 0;
   WorkerBalance balance{};
   LinkEvents link_events{};
+  Configuration configuration{};
   uint32_t removals = 0;  // InterfaceRemovals and moves so far: their numbers
 
   // Publishes what a request changed in the FIBs of whatever namespaces, and then hands over what it retired:

@@ -13,8 +13,9 @@ Result<IpAddress> read_address(const RequestAttributes& attributes, uint16_t num
   const auto address = attributes.address(number);
   if (!address || *address == IpAddress(Ipv4{0})) return IpAddress{};
   if (!is_wanted(family, *address))
-    return fail_attribute(number, EINVAL, "{} {}: not of address family {}", name, format_address(*address),
-                          family);
+    return fail_attribute(number, EINVAL, "{}: {} bytes, accepted {} for address family {}", name,
+                          address->is_v4() ? sizeof(Ipv4) : sizeof(Ipv6),
+                          family == AF_INET ? sizeof(Ipv4) : sizeof(Ipv6), family);
   return *address;
 }
 

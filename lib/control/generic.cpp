@@ -69,7 +69,7 @@ Result<uint32_t> find_owner(const VlanDemux& demux, const RequestAttributes& att
   auto key = read_tags(attributes);
   if (!key) return std::unexpected(key.error());
   const auto protocol = attributes.u16(kWhichProtocol);
-  if (protocol && tag_protocol_of(*protocol) == TagProtocol::count)
+  if (protocol && !is_tag(*protocol))
     return fail(EPROTONOSUPPORT, "protocol {:#06x}: accepted 0x8100, 0x88a8, 0x9100", *protocol);
   for (const TagProtocol tried : {TagProtocol::c_tag, TagProtocol::s_tag, TagProtocol::s_tag_9100}) {
     if (protocol && tag_protocol_of(*protocol) != tried) continue;
@@ -137,6 +137,16 @@ GenericHandler handler_of(uint8_t command) {
       return handle_netns_rename;
     case kCmdNetnsShow:
       return handle_netns_show;
+    case kCmdConfigShow:
+      return handle_config_show;
+    case kCmdConfigBegin:
+      return handle_config_begin;
+    case kCmdConfigChange:
+      return handle_config_change;
+    case kCmdConfigText:
+      return handle_config_text;
+    case kCmdConfigApply:
+      return handle_config_apply;
     default:
       return nullptr;
   }

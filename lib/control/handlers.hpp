@@ -68,6 +68,11 @@ HandlerResult handle_ports(Connection& connection, const Request& request);
 HandlerResult handle_port_add(Connection& connection, const Request& request);
 HandlerResult handle_port_del(Connection& connection, const Request& request);
 HandlerResult handle_port_xstats(Connection& connection, const Request& request);
+HandlerResult handle_config_show(Connection& connection, const Request& request);
+HandlerResult handle_config_begin(Connection& connection, const Request& request);
+HandlerResult handle_config_change(Connection& connection, const Request& request);
+HandlerResult handle_config_text(Connection& connection, const Request& request);
+HandlerResult handle_config_apply(Connection& connection, const Request& request);
 
 // How many objects a request would create: what admission counts against the teardown backlog. 0 for
 // everything that creates none.

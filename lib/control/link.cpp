@@ -32,6 +32,8 @@ HandlerResult create_link(Connection& connection, const ifinfomsg& fixed,
   if (!ifindex) return std::unexpected(ifindex.error());
   dataplane.interfaces.commit(*ifindex);
   dataplane.link_events.appeared(dataplane, *ifindex);
+  if (const uint32_t peer = dataplane.interfaces.peer(*ifindex); peer != kNoInterface)
+    dataplane.link_events.appeared(dataplane, peer);
   return Handled::acknowledge;
 }
 

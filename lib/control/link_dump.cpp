@@ -26,7 +26,8 @@ uint8_t oper_state(const InterfaceTable& table, uint32_t ifindex) {
   const InterfaceRecord& record = table.record(ifindex);
   if (!record.admin_up) return kOperDown;
   if (table.oper_up(ifindex)) return kOperUp;
-  return record.parent == kNoInterface ? kOperDown : kOperLowerLayerDown;
+  return record.parent == kNoInterface && table.interface(ifindex).kind != kVethKind ? kOperDown
+                                                                                     : kOperLowerLayerDown;
 }
 
 void write_statistics(MessageWriter& writer, const InterfaceTable& table, uint32_t ifindex) {

@@ -58,6 +58,7 @@ enum VendorAttribute : uint16_t {
   kAttrDrops,                 // nested, answer: one kAttrDrop per reason
   kAttrDrop,                  // nested: kReasonName, kReasonTotal of ReasonAttribute
   kAttrChildren,              // u32, answer: interfaces whose parent this is
+  kAttrMerged,                // u64, event: so many interfaces, each not told of
   kAttrRpFilter,     // u8: 0 off, 1 strict: a source must be routed back by the interface it came in by
   kAttrProxyArp,     // u8: 1: answers ARP for what is routed by other interfaces
   kAttrProxyNd,      // u8: 1: the same for neighbour solicitations
@@ -66,7 +67,6 @@ enum VendorAttribute : uint16_t {
   kAttrPeer,         // string, answer: the other end of a pair
   kAttrPeerNetns,    // string, answer: the namespace of the other end
   kAttrLinkNetns,    // string, answer: the namespace of the parent, where it is another one
-  kAttrMerged,       // u64, event: so many interfaces, each not told of
 };
 // Attribute inside IFLA_INFO_DATA of kind vlan, next to the kernel's IFLA_VLAN_ID (u16) and
 // IFLA_VLAN_PROTOCOL (u16, network order): the inner tag of a QinQ interface whose parent is the port.
@@ -101,15 +101,20 @@ enum Command : uint8_t {
   kCmdStats,
   kCmdDrops,  // dump: one message a reason
   kCmdStatus,
+  kCmdPortAdd,      // kPortName, kPortDevargs, options; acknowledged when the device runs
+  kCmdPortDel,      // kPortName; with its interface and what is stacked on it; acknowledged when it is closed
+  kCmdPortXstats,   // kPortName -> kPortXstat
   kCmdNetnsAdd,     // kNetnsName
   kCmdNetnsDel,     // kNetnsName: with everything in it; its ports go to `default`, down
   kCmdNetnsRename,  // kNetnsName, kNetnsNewName
   kCmdNetnsShow,    // dump: one message a namespace; kNetnsName: that one
-  kCmdPortAdd,      // kPortName, kPortDevargs, options; acknowledged when the device runs
-  kCmdPortDel,      // kPortName; with its interface and what is stacked on it; acknowledged when it is closed
-  kCmdPortXstats,   // kPortName -> kPortXstat
   kCmdLinkBulkItems,  // appends interfaces (kBulkItem) to the list that the next kCmdLinkBulkAdd with
                       // kBulkListed makes
+  kCmdConfigShow,     // dump: kConfigSettings, then kConfigFile and kConfigText, in pieces
+  kCmdConfigBegin,    // kConfigFile: takes the lock of the configuration until the connection ends; EBUSY
+  kCmdConfigChange,   // one change, or more of the messages of the last one (kConfigContinued)
+  kCmdConfigText,     // kConfigText: a piece of the text that is kept once the changes are made
+  kCmdConfigApply,    // makes all changes or none
 };
 
 enum BulkAttribute : uint16_t {
@@ -160,6 +165,22 @@ enum BulkAttribute : uint16_t {
   kBulkKept,        // u64, answer to kBulkReplace
   kBulkDeleted,     // u64, answer to kBulkReplace
   kFailureMember,   // u64: which member (item) it was, counted from 0; absent: none of them
+};
+
+enum ConfigAttribute : uint16_t {
+  kConfigFile = 1,    // string: as errors name it
+  kConfigSettings,    // string, answer: a piece of the daemon's settings as YAML
+  kConfigText,        // string: a piece of the file
+  kConfigContinued,   // flag
+  kConfigNetns,       // string: where the messages of the change are sent
+  kConfigUndoNetns,   // string: where those that undo it are; default: the same
+  kConfigFamily,      // u32: NETLINK_ROUTE or NETLINK_GENERIC
+  kConfigUndoFamily,  // u32; default: the same
+  kConfigRemoval,     // flag: what is gone already is no failure
+  kConfigWhere,       // string: "mayfly.yaml:12"
+  kConfigWhat,        // string: "addr add 10.0.0.1/24 dev port0"
+  kConfigMessage,     // a whole netlink message, repeated
+  kConfigUndo,        // likewise
 };
 
 enum WhichAttribute : uint16_t {

@@ -234,7 +234,7 @@ Result<Route> read_route(Connection& connection, const rtmsg& fixed, const Reque
   route.length = match->length;
   route.type = match->type;
   route.protocol = match->protocol != RTPROT_UNSPEC ? match->protocol : uint8_t{RTPROT_STATIC};
-  route.scope = fixed.rtm_scope;
+  route.scope = route.address.is_v4() ? fixed.rtm_scope : uint8_t{RT_SCOPE_UNIVERSE};
   route.metric = match->metric;
   if (route.metric == 0 && !route.address.is_v4()) route.metric = kDefaultMetric6;
   route.gateway = match->gateway;

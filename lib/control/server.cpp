@@ -104,6 +104,7 @@ Status ControlServer::open() {
 }
 
 void ControlServer::close() {
+  dataplane_.configuration.stop();
   for (auto& connection : connections_) connection->close("the daemon stops");
   while (std::ranges::any_of(connections_, [](const auto& c) { return !c->finished(); })) run_slices();
   connections_.clear();

@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <type_traits>
 
 #include "base/check.hpp"
 
@@ -44,11 +45,16 @@ struct BasicFib<Family>::Position {
 
 template <class Family>
 struct BasicFib<Family>::Node {
+  struct Nothing {};
+
   Retired retired;
-  uint64_t children;  // bit s: slice s has a child
-  uint64_t shorter;   // bit shorter_bit(): this prefix, shorter than the stride, has a value
-  uint64_t exact;     // bit s: the prefix of the six bits s has a value
-  uint64_t edit;      // the edit that made it
+  uint64_t children;   // bit s: slice s has a child
+  uint64_t shorter;    // bit shorter_bit(): this prefix, shorter than the stride, has a value
+  uint64_t exact;      // bit s: the prefix of the six bits s has a value
+  uint64_t edit : 56;  // the edit that made it
+  uint64_t level : 8;
+  // Where the family skips levels: an address whose bits above those of this level lead here.
+  [[no_unique_address]] std::conditional_t<Family::kSkips, Address, Nothing> path;
   // child_count() pointers and value_count() values follow.
 
   unsigned child_count() const noexcept { return static_cast<unsigned>(std::popcount(children)); }
@@ -63,6 +69,19 @@ struct BasicFib<Family>::Node {
   Value* values() noexcept { return reinterpret_cast<Value*>(child_array() + child_count()); }
   const Value* values() const noexcept {
     return reinterpret_cast<const Value*>(child_array() + child_count());
+  }
+
+  // Whether the bits that were skipped on the way here are those of the address.
+  bool leads_here(Address address) const noexcept {
+    if constexpr (Family::kSkips)
+      return Family::same_above(address, path, (kLevels - static_cast<unsigned>(level)) * kStride);
+    else
+      return true;
+  }
+  // The level of a node that was reached as number `depth` of its way.
+  unsigned level_at(unsigned depth) const noexcept {
+    if constexpr (Family::kSkips) return static_cast<unsigned>(level);
+    return depth;
   }
 
   bool has_child(unsigned slice) const noexcept { return (children >> slice & 1) != 0; }
@@ -145,13 +164,14 @@ auto BasicFib<Family>::position_of(const Prefix& prefix) noexcept -> Position {
 
 template <class Family>
 auto BasicFib<Family>::allocate(size_t bytes) noexcept -> Node* {
-  static_assert(sizeof(Node) == 48 && alignof(Value) <= alignof(Node*));
+  static_assert(sizeof(Node) == (Family::kSkips ? 64 : 48) && alignof(Value) <= alignof(Node*));
   static_assert(sizeof(Node) + kSlices * sizeof(Node*) + 2 * kSlices * sizeof(Value) <=
                 BlockPools::kMostBytes);
   auto* node = reinterpret_cast<Node*>(pools_.allocate(bytes));
   if (node == nullptr) return nullptr;
   node->children = node->shorter = node->exact = 0;
   node->edit = edit_;
+  node->level = 0;
   edit_bytes_ += BlockPools::capacity_of(node->retired);
   return node;
 }
@@ -201,6 +221,11 @@ auto BasicFib<Family>::chain(const Prefix& prefix, const Position& position, uns
   Node* node = allocate(sizeof(Node) + sizeof(Value));
   if (node == nullptr) return nullptr;
   node->put_value(position, value);
+  if constexpr (Family::kSkips) {
+    node->level = position.level;
+    node->path = prefix.address;
+    return node;
+  }
   for (unsigned above = position.level; above-- > level;) {
     Node* parent = allocate(sizeof(Node) + sizeof(Node*));
     if (parent == nullptr) {
@@ -219,6 +244,7 @@ Status BasicFib<Family>::set(const Prefix& prefix, const Value& value) {
     return fail(ENOBUFS, "route {}: no memory for its FIB node", Family::text(prefix));
   };
   const Position position = position_of(prefix);
+  if constexpr (Family::kSkips) return set_skipping(prefix, position, value);
   if (edit_root_ == nullptr) {
     edit_root_ = chain(prefix, position, 0, value);
     if (edit_root_ == nullptr) return no_memory();
@@ -252,6 +278,7 @@ Status BasicFib<Family>::set(const Prefix& prefix, const Value& value) {
 template <class Family>
 Status BasicFib<Family>::erase(const Prefix& prefix) {
   const Position position = position_of(prefix);
+  if constexpr (Family::kSkips) return erase_skipping(prefix, position);
   std::array<Node*, kLevels> path;
   Node* node = edit_root_;
   for (unsigned level = 0;; ++level) {
@@ -289,6 +316,123 @@ Status BasicFib<Family>::erase(const Prefix& prefix) {
   else
     last->remove_child(slice_of(prefix.address, kept - 1));
   *last_link = shrink(last);
+  return {};
+}
+
+// A node of a level that is skipped so far, above `below` and with room for more.
+template <class Family>
+auto BasicFib<Family>::fork(Address path, unsigned level, Node* below, size_t extra_bytes) noexcept -> Node* {
+  Node* node = allocate(sizeof(Node) + sizeof(Node*) + extra_bytes);
+  if (node == nullptr) return nullptr;
+  if constexpr (Family::kSkips) {
+    node->level = level;
+    node->path = path;
+    node->put_child(slice_of(below->path, level), below);
+  }
+  return node;
+}
+
+template <class Family>
+Status BasicFib<Family>::set_skipping(const Prefix& prefix, const Position& position, const Value& value) {
+  if constexpr (Family::kSkips) {
+    const auto no_memory = [&] {
+      return fail(ENOBUFS, "route {}: no memory for its FIB node", Family::text(prefix));
+    };
+    for (Node** link = &edit_root_;;) {
+      Node* node = *link;
+      Node* leaf = nullptr;
+      const auto make_leaf = [&] { return leaf = chain(prefix, position, position.level, value); };
+      if (node == nullptr) {
+        if (make_leaf() == nullptr) return no_memory();
+        *link = leaf;
+        return {};
+      }
+      // The first level in which the ways to the node and to the prefix differ, or where one of them ends.
+      const unsigned level = std::min({(Family::common(prefix.address, node->path) + kPadding) / kStride,
+                                       static_cast<unsigned>(node->level), position.level});
+      const bool ends = level == position.level;
+      if (level < node->level) {
+        if (!ends && make_leaf() == nullptr) return no_memory();
+        node = fork(prefix.address, level, node, ends ? sizeof(Value) : sizeof(Node*));
+        if (node == nullptr) {
+          free_edit(leaf);
+          return no_memory();
+        }
+        ends ? node->put_value(position, value) : node->put_child(slice_of(prefix.address, level), leaf);
+        *link = node;
+        return {};
+      }
+      const unsigned slice = slice_of(prefix.address, level);
+      const bool branches = !ends && !node->has_child(slice);
+      size_t extra_bytes = branches ? sizeof(Node*) : 0;
+      if (ends && !node->has_value(position)) extra_bytes = sizeof(Value);
+      node = own(node, extra_bytes);
+      if (node == nullptr) return no_memory();
+      *link = node;
+      if (ends) {
+        node->put_value(position, value);
+        return {};
+      }
+      if (branches) {
+        if (make_leaf() == nullptr) return no_memory();
+        node->put_child(slice, leaf);
+        return {};
+      }
+      link = node->child_slot(slice);
+    }
+  }
+  return {};
+}
+
+// The node of the prefix goes when it holds nothing else; then what is left with one child and no value goes,
+// too, and its child takes its place.
+template <class Family>
+Status BasicFib<Family>::erase_skipping(const Prefix& prefix, const Position& position) {
+  std::array<Node*, kLevels> path;
+  unsigned nodes = 0;
+  for (Node* node = edit_root_;;) {
+    if (node == nullptr || node->level > position.level || !node->leads_here(prefix.address)) return {};
+    path[nodes++] = node;
+    if (node->level == position.level) break;
+    const unsigned slice = slice_of(prefix.address, static_cast<unsigned>(node->level));
+    node = node->has_child(slice) ? *node->child_slot(slice) : nullptr;
+  }
+  Node* const found = path[nodes - 1];
+  if (!found->has_value(position)) return {};
+
+  unsigned kept = nodes;
+  Node* replacement = nullptr;
+  if (found->value_count() == 1 && found->child_count() <= 1) {
+    --kept;
+    if (found->child_count() == 1) replacement = found->child_array()[0];
+  }
+  if (kept < nodes && replacement == nullptr && kept > 0) {
+    const Node* above = path[kept - 1];
+    if (above->value_count() == 0 && above->child_count() == 2) {
+      --kept;
+      replacement = above->child_array()[above->child_array()[0] == found ? 1 : 0];
+    }
+  }
+  Node** link = &edit_root_;
+  Node** last_link = link;
+  for (unsigned i = 0; i < kept; ++i) {
+    Node* mine = own(path[i], 0);
+    if (mine == nullptr) return fail(ENOBUFS, "route {}: no memory for removing it", Family::text(prefix));
+    *link = path[i] = mine;
+    last_link = link;
+    if (i + 1 < nodes) link = mine->child_slot(slice_of(prefix.address, static_cast<unsigned>(mine->level)));
+  }
+  for (unsigned i = kept; i < nodes; ++i) discard(path[i]);
+  if (kept == nodes) {
+    path[kept - 1]->remove_value(position);
+    *last_link = shrink(path[kept - 1]);
+  } else if (replacement != nullptr || kept == 0) {
+    *link = replacement;
+  } else {
+    Node* above = path[kept - 1];
+    above->remove_child(slice_of(prefix.address, static_cast<unsigned>(above->level)));
+    *last_link = shrink(above);
+  }
   return {};
 }
 
@@ -345,8 +489,8 @@ template <class Family>
 auto BasicFib<Family>::lookup_below(const Node* node, Address address) noexcept -> const Value* {
   const Node* best = nullptr;
   unsigned best_slice = 0;
-  for (unsigned level = 0; node != nullptr; ++level) {
-    const unsigned slice = slice_of(address, level);
+  for (unsigned depth = 0; node != nullptr && node->leads_here(address); ++depth) {
+    const unsigned slice = slice_of(address, node->level_at(depth));
     if (node->matches(slice)) {
       best = node;
       best_slice = slice;
@@ -375,19 +519,20 @@ void BasicFib<Family>::lookup_lanes(const Node* root, const Address* addresses, 
     lanes[lane] = static_cast<uint8_t>(lane);
   }
   unsigned descending = count;
-  for (unsigned level = 0; descending > 0; ++level) {
+  for (unsigned depth = 0; descending > 0; ++depth) {
     unsigned next = 0;
     for (unsigned i = 0; i < descending; ++i) {
       const unsigned lane = lanes[i];
-      const unsigned slice = slice_of(addresses[lane], level);
       const Node* here = node[lane];
-      const bool matches = here->matches(slice);
+      const unsigned slice = slice_of(addresses[lane], here->level_at(depth));
+      const bool leads_here = here->leads_here(addresses[lane]);
+      const bool matches = leads_here && here->matches(slice);
       best[lane] = matches ? here : best[lane];
       best_slice[lane] = static_cast<uint8_t>(matches ? slice : best_slice[lane]);
       link[lane] = here->child_slot(slice);
       __builtin_prefetch(link[lane]);
       lanes[next] = static_cast<uint8_t>(lane);
-      next += here->has_child(slice) ? 1 : 0;
+      next += leads_here && here->has_child(slice) ? 1 : 0;
     }
     descending = next;
     for (unsigned i = 0; i < descending; ++i) {

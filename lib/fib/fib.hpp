@@ -21,8 +21,12 @@
 // Control thread: everything but lookup and dismantle. An edit may stay open over slices of long work.
 // Failure: ENOBUFS when BlockPools has no block; the change is not made, the edit's earlier ones stand.
 // Cost: a change clones up to kLevels nodes the first time (about a microsecond); in a bulk edit 100 ns.
-// The address family is a parameter: the code counts on nothing but kBits and slice().
+//
+// The address family is a parameter. Where it says kSkips (IPv6), a node with nothing but one child does not
+// exist: the node below carries its level and the bits that lead to it, which a look-up compares. So a lone
+// /128 costs one node instead of 22, and memory is proportional to the routes whatever their addresses.
 
+#include <bit>
 #include <cstdint>
 
 #include "base/ip_address.hpp"
@@ -59,6 +63,7 @@ struct Ipv4Family {
   using Prefix = Ipv4Prefix;
   using Value = RouteValue;
   static constexpr unsigned kBits = 32;
+  static constexpr bool kSkips = false;
   // Six bits of the address, the lowest of them being bit `shift`; zero where they reach over its top.
   static constexpr unsigned slice(Address address, unsigned shift) noexcept { return address >> shift & 63; }
   static std::string text(const Prefix& prefix) { return format_prefix(prefix); }
@@ -80,10 +85,25 @@ struct Ipv6Family {
   using Prefix = Ipv6Prefix;
   using Value = RouteValue6;
   static constexpr unsigned kBits = 128;
+  static constexpr bool kSkips = true;
   static constexpr unsigned slice(Address address, unsigned shift) noexcept {
     if (shift >= 64) return static_cast<unsigned>(address.high >> (shift - 64) & 63);
     const uint64_t low = address.low >> shift;
     return static_cast<unsigned>((shift > 58 ? low | address.high << (64 - shift) : low) & 63);
+  }
+  // Whether two addresses differ in nothing but their last `bits` bits, an even number of at most 254.
+  static constexpr bool same_above(Address a, Address b, unsigned bits) noexcept {
+    const uint64_t high = a.high ^ b.high;
+    const uint64_t low = a.low ^ b.low;
+    if (bits < 64) return (high | low >> bits) == 0;
+    // In two steps, since all of it may be shifted out.
+    const unsigned half = (bits - 64) / 2;
+    return bits >= 128 || high >> half >> half == 0;
+  }
+  // Bits that they have in common, from the first on.
+  static constexpr unsigned common(Address a, Address b) noexcept {
+    const uint64_t high = a.high ^ b.high;
+    return static_cast<unsigned>(high != 0 ? std::countl_zero(high) : 64 + std::countl_zero(a.low ^ b.low));
   }
   static std::string text(const Prefix& prefix) { return format_prefix(prefix); }
 };
@@ -146,6 +166,9 @@ class BasicFib {
   Node* shrink(Node* node) noexcept;
   void discard(Node* node) noexcept;
   Node* chain(const Prefix& prefix, const Position& position, unsigned level, const Value& value) noexcept;
+  Node* fork(Address path, unsigned level, Node* below, size_t extra_bytes) noexcept;
+  Status set_skipping(const Prefix& prefix, const Position& position, const Value& value);
+  Status erase_skipping(const Prefix& prefix, const Position& position);
   void free_edit(Node* node) noexcept;
   void give_back(Node* node, Returns& returns) noexcept;
 

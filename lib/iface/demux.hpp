@@ -38,6 +38,9 @@ constexpr TagProtocol tag_protocol_of(uint16_t ethertype) noexcept {
   if (ethertype == kTagEthertypes[2]) return TagProtocol::s_tag_9100;
   return TagProtocol::count;
 }
+constexpr bool is_tag(uint16_t ethertype) noexcept {
+  return tag_protocol_of(ethertype) != TagProtocol::count;
+}
 constexpr uint16_t ethertype_of(TagProtocol protocol) noexcept {
   return kTagEthertypes[static_cast<size_t>(protocol)];
 }

@@ -348,7 +348,7 @@ bool Addressing::conflict(uint32_t ifindex, Ipv6 address, RetireList& retired) {
   return true;
 }
 
-bool Addressing::tick(uint64_t now_ns, std::vector<AddressQuestion>& questions, RetireList& retired) {
+void Addressing::tick(uint64_t now_ns, std::vector<AddressQuestion>& questions, RetireList& retired) {
   const auto exists = [&](const AddressQuestion& question) {
     return interfaces_.exists(question.ifindex) && interfaces_.interface(question.ifindex).id == question.id;
   };
@@ -359,12 +359,11 @@ bool Addressing::tick(uint64_t now_ns, std::vector<AddressQuestion>& questions, 
     questions.push_back(question);
     asked_.push_back({question, now_ns});
   }
-  for (uint32_t left = kSettledPerTick; !asked_.empty() && now_ns - asked_.front().at_ns >= kAnswerNs;) {
-    if (left-- == 0) return true;
+  for (uint32_t left = kSettledPerTick;
+       left != 0 && !asked_.empty() && now_ns - asked_.front().at_ns >= kAnswerNs; --left) {
     if (exists(asked_.front().question)) settle(asked_.front().question, retired);
     asked_.pop_front();
   }
-  return false;
 }
 
 // Without memory the address stays optimistic, which only makes it a less preferred source.

@@ -74,8 +74,8 @@ class Addressing {
   // any more until the interface comes up again. False when there is no such address (any more).
   bool conflict(uint32_t ifindex, Ipv6 address, RetireList& retired);
   // Appends the addresses whose links are to be asked now, at most kQuestionsPerTick, and settles those a
-  // second old. True while there is more to do at once.
-  bool tick(uint64_t now_ns, std::vector<AddressQuestion>& questions, RetireList& retired);
+  // second old, at most kSettledPerTick.
+  void tick(uint64_t now_ns, std::vector<AddressQuestion>& questions, RetireList& retired);
 
   uint64_t addresses() const noexcept { return addresses_; }
 

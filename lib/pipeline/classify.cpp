@@ -24,14 +24,6 @@ struct Tags {
 // Two tags that count and two priority tags.
 constexpr uint32_t kLongestHeader = kEthernetBytes + 4 * kTagBytes;
 
-constexpr bool is_tag(uint16_t protocol) noexcept {
-  return protocol == kProtocolCTag || protocol == kProtocolSTag;
-}
-
-constexpr TagProtocol outer_protocol_of(uint16_t protocol) noexcept {
-  return protocol == kProtocolSTag ? TagProtocol::s_tag : TagProtocol::c_tag;
-}
-
 // Counts received frames of one interface, written when the next one has another interface.
 struct ReceiveRun {
   const Interface* interface = nullptr;
@@ -71,7 +63,7 @@ Tags parse_any_tags(const uint8_t* frame, uint32_t bytes) noexcept {
     if (vid != 0) {
       if (tags.count == Tags::Count::none) {
         tags.count = Tags::Count::one;
-        tags.outer_protocol = outer_protocol_of(tags.protocol);
+        tags.outer_protocol = tag_protocol_of(tags.protocol);
         tags.outer = vid;
       } else if (tags.count == Tags::Count::one && tags.protocol == kProtocolCTag) {
         tags.count = Tags::Count::two;
@@ -100,7 +92,7 @@ inline Tags parse_tags(const uint8_t* frame, uint32_t bytes) noexcept {
   if (vid == 0 || is_tag(second)) [[unlikely]]
     return parse_any_tags(frame, bytes);
   return {.count = Tags::Count::one,
-          .outer_protocol = outer_protocol_of(first),
+          .outer_protocol = tag_protocol_of(first),
           .outer = vid,
           .protocol = second,
           .header_bytes = kEthernetBytes + kTagBytes};

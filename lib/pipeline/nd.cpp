@@ -167,6 +167,9 @@ bool is_proxied(const Packet& packet, Ipv6 target) noexcept {
 
 void input_solicitation(Path& path, const Packet& packet, const Nd& nd, PacketVector& answers) noexcept {
   const Interface& interface = *packet.ingress;
+  // Somebody who uses an address of ours teaches us nothing.
+  if (is_own_address(path.interfaces, interface, IpAddress(nd.source)))
+    return drop(path, packet, DropReason::nd_invalid);
   const bool own = is_own_address(path.interfaces, interface, IpAddress(nd.target));
   if (!own && !is_proxied(packet, nd.target)) return drop(path, packet, DropReason::nd_other_host);
   if (own && nd.is_probe() && is_optimistic(path, interface, nd.target)) {
@@ -203,6 +206,8 @@ void input_advertisement(Path& path, const Packet& packet, const Nd& nd) noexcep
                   .address = IpAddress(nd.target)});
     return punt(path, packet.mbuf);
   }
+  if (is_own_address(path.interfaces, interface, IpAddress(nd.source)))
+    return drop(path, packet, DropReason::nd_invalid);
   const Neighbour* known = find_neighbour(interface.neighbours.read(), IpAddress(nd.target));
   const bool solicited = (nd.flags & kNdSolicited) != 0;
   // Without a MAC it confirms the one that is known.
@@ -232,10 +237,7 @@ void input_nd(Path& path, const Packet& packet, uint32_t offset, PacketVector& a
     return drop(path, packet, DropReason::nd_unwanted);
   if (in_segment(packet) < V6::bytes(packet)) return drop(path, packet, DropReason::truncated);
   const std::optional<Nd> nd = parse(packet, offset);
-  const Interface& interface = *packet.ingress;
-  // Somebody who uses an address of ours teaches us nothing.
-  if (!nd || is_own_address(path.interfaces, interface, IpAddress(nd->source)))
-    return drop(path, packet, DropReason::nd_invalid);
+  if (!nd) return drop(path, packet, DropReason::nd_invalid);
   if (nd->advertisement) return input_advertisement(path, packet, *nd);
   input_solicitation(path, packet, *nd, answers);
 }

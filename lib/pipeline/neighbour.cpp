@@ -2,6 +2,7 @@
 // neighbour: the MAC address of the next hop.
 #include "neigh/neighbour.hpp"
 
+#include "iface/interface_kind.hpp"
 #include "pipeline/family.hpp"
 #include "pipeline/parked.hpp"
 #include "pipeline/stages.hpp"
@@ -11,7 +12,7 @@ namespace {
 
 // Neither a device nor the other end of a veth: there is nobody behind it, and nobody to ask.
 bool leads_nowhere(const Interface& egress) noexcept {
-  return egress.port == kNoPort && egress.peer.load(std::memory_order_relaxed) == kNoInterface;
+  return egress.port == kNoPort && egress.kind != kVethKind;
 }
 
 // True when the packet can go on.

@@ -4,6 +4,7 @@
 
 #include <bit>
 
+#include "iface/interface_kind.hpp"
 #include "pipeline/tx.hpp"
 
 namespace mayfly {
@@ -58,8 +59,7 @@ void count_sent(Path& path, const Interface& egress, uint32_t bytes) noexcept {
 }
 
 void transmit_inside(Path& path, const Interface& egress, rte_mbuf* mbuf) noexcept {
-  if (const uint32_t peer = egress.peer.load(std::memory_order_acquire); peer != kNoInterface)
-    return cross(path, egress, path.interface(peer), mbuf);
+  if (egress.kind == kVethKind) return cross(path, egress, mbuf);
   count_sent(path, egress, mbuf->pkt_len);
   rte_pktmbuf_free(mbuf);
 }

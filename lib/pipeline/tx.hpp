@@ -13,7 +13,7 @@ void flush_transmit(Path& path) noexcept;
 // The frame leaves by an interface without a device: through a veth to its other end, otherwise it is gone.
 void transmit_inside(Path& path, const Interface& egress, rte_mbuf* mbuf) noexcept;
 // Into one end of a veth (veth.cpp).
-void cross(Path& path, const Interface& egress, const Interface& peer, rte_mbuf* mbuf) noexcept;
+void cross(Path& path, const Interface& egress, rte_mbuf* mbuf) noexcept;
 void count_sent(Path& path, const Interface& egress, uint32_t bytes) noexcept;
 
 inline void transmit(Path& path, const Interface& egress, rte_mbuf* mbuf) noexcept {

@@ -7,10 +7,6 @@
 namespace mayfly {
 namespace {
 
-constexpr bool is_tag(uint16_t protocol) noexcept {
-  return protocol == kProtocolCTag || protocol == kProtocolSTag;
-}
-
 DropReason judge(Packet& packet, const Interface& interface) noexcept {
   if (packet.mbuf->data_len < kEthernetBytes) return DropReason::truncated;
   packet.protocol = load_be16(packet.network - 2);
@@ -36,7 +32,8 @@ void receive(Path& path, rte_mbuf* mbuf, const Interface& interface, PacketVecto
 }  // namespace
 
 // The other end cannot become another interface while we are online: at worst it is not live any more.
-void cross(Path& path, const Interface& egress, const Interface& peer, rte_mbuf* mbuf) noexcept {
+void cross(Path& path, const Interface& egress, rte_mbuf* mbuf) noexcept {
+  const Interface& peer = path.interface(egress.peer.load(std::memory_order_acquire));
   if (!peer.live_and_up()) return drop(path, mbuf, &egress, Side::tx, DropReason::interface_down);
   if (path.crossings.round == Crossings::kMostRounds)
     return drop(path, mbuf, &egress, Side::tx, DropReason::veth_loop);

@@ -16,7 +16,6 @@ static_assert(std::endian::native == std::endian::little,
 constexpr uint16_t kProtocolIpv4 = 0x0800;
 constexpr uint16_t kProtocolArp = 0x0806;
 constexpr uint16_t kProtocolCTag = 0x8100;
-constexpr uint16_t kProtocolSTag = 0x88a8;
 constexpr uint16_t kProtocolIpv6 = 0x86dd;
 
 // Protocols of IPv4, next headers of IPv6.

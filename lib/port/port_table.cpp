@@ -228,11 +228,12 @@ MacFilterRequest PortTable::filter_of(Entry& entry) {
 
 void PortTable::sync_filters() {
   for (auto& [slot, entry] : entries_) {
-    if (entry.state != PortState::running || entry.info.promiscuous_wanted ||
+    if (entry.state != PortState::running || entry.info.promiscuous_wanted || entry.filter_in_flight ||
         entry.filter_changes == interfaces_.port_demux(entry.info.port).own_macs.changes)
       continue;
     PortRequest request = request_of(PortRequest::Type::set_filter, slot, 0);
     request.filter = filter_of(entry);
+    entry.filter_in_flight = true;
     thread_.post(std::move(request));
   }
 }
@@ -269,6 +270,10 @@ void PortTable::poll_completions(RetireList& list, const std::function<void(cons
       case PortRequest::Type::refresh:
         if (!finish_refresh(reply.slot, reply, list, event)) continue;
         break;
+      case PortRequest::Type::set_filter:
+        found->second.filter_in_flight = false;
+        finish_change(found->second, reply, event);
+        continue;
       default:
         finish_change(found->second, reply, event);
         break;

@@ -128,6 +128,7 @@ class PortTable final : public Returnable {
   struct Entry : Port {
     uint64_t remove_cookie = 0;
     bool keep_failed = true;
+    bool filter_in_flight = false;
     uint64_t filter_changes = 0;  // of OwnMacs, that the device was told
     bool undoing = false;         // failed, and the port thread has yet to close the device
     // Blocks put aside for the lists without this port, so that a removal can not fail.

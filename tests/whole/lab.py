@@ -311,7 +311,7 @@ class Daemon:
         lines = [f"link del type {kind}" for kind in ("vlan", "dummy")]
         for port in ports:  # down forgets routes and neighbours, permanent ones too
             lines += [f"addr flush dev {port}", f"link set {port} down alias ''", f"link set {port} up mtu 1500 group 0"]
-        for route in self.json("route show"):
+        for route in self.json("route show") + self.json("-6 route show"):
             if "dev" not in route:
                 lines.append(f"route del {route['type']} {route['dst']}")
         self.batch(*lines)

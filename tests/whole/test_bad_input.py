@@ -203,7 +203,7 @@ CASES = {
     "address 224.0.0.1": ((RTM_NEWADDR, fixed_addr(), ipv4(IFA_LOCAL, "224.0.0.1"), DEV), CREATE, errno.EADDRNOTAVAIL,
                           "224.0.0.1/24"),
     "address of 16 bytes": ((RTM_NEWADDR, fixed_addr(), attr(IFA_LOCAL, bytes(16)), DEV), CREATE, errno.EINVAL, "local",
-                            "16 bytes", "4"),
+                            "family"),
     "IPv6 address": ((RTM_NEWADDR, fixed_addr(64, 0, socket.AF_INET6), attr(IFA_LOCAL, bytes(16)), DEV), CREATE, None,
                      ""),
     "unknown address deleted": ((RTM_DELADDR, fixed_addr(), ipv4(IFA_LOCAL, "10.0.0.3"), DEV), 0, errno.EADDRNOTAVAIL,

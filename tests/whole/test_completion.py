@@ -91,10 +91,10 @@ def test_every_keyword_offered_is_one_of_the_code():
     (["link", "bulk", "d"], ["del"]),
     (["link", "bulk", "add", "co"], ["count"]),
     (["link", "bulk", "del", "co"], ["count"]),
-    (["link", "add", "new", "type", ""], ["vlan", "dummy"]),
+    (["link", "add", "new", "type", ""], ["vlan", "dummy", "veth"]),
     (["link", "add", "new", "type", "vlan", "protocol", "802.1a"], ["802.1ad"]),
     (["link", "add", "new", "type", "vlan", "i"], ["index", "id", "inner"]),
-    (["link", "show", "type", "v"], ["vlan"]),
+    (["link", "show", "type", "v"], ["vlan", "veth"]),
     (["link", "show", "vl"], ["vlan"]),
     (["route", "add", "blackh"], ["blackhole"]),
     (["r", "add", "default", "v"], ["via"]),
@@ -116,7 +116,7 @@ def test_names_come_from_the_daemon(typed, words):
 
 
 def test_names_by_what_is_asked_for(typed):
-    assert typed("port", "show", "") == ["east", "west"]
+    assert typed("port", "show", "") == ["east", "west", "xstats"]
     assert typed("link", "which", "w") == ["west"]
     assert typed("link", "del", "v") == ["vlan", "v7"]
     assert typed("address", "show", "ea") == ["east"]
@@ -127,7 +127,7 @@ def test_names_by_what_is_asked_for(typed):
 
 
 def test_silent_without_a_daemon():
-    assert complete(MAYFLY, "port", "show", "", environment=NOBODY) == []
+    assert complete(MAYFLY, "port", "show", "", environment=NOBODY) == ["xstats"]
     assert complete(MAYFLY, "link", "show", "dev", "", environment=NOBODY)
     assert complete(MAYFLY, "-n", "", environment=NOBODY) == []
 
@@ -135,10 +135,10 @@ def test_silent_without_a_daemon():
 def test_does_not_hang_on_a_daemon_that_is_stuck(typed):
     os.kill(typed.daemon.pid, signal.SIGSTOP)
     try:
-        assert typed("port", "show", "") == []
+        assert typed("port", "show", "") == ["xstats"]
     finally:
         os.kill(typed.daemon.pid, signal.SIGCONT)
-    assert typed("port", "show", "") == ["east", "west"]
+    assert typed("port", "show", "") == ["east", "west", "xstats"]
 
 
 def test_files(tmp_path):

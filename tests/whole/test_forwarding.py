@@ -422,6 +422,10 @@ def drop_cases():
 
 CASES = list(drop_cases())
 
+# Type and code of the ICMP error that a reason is answered with; the others are silent.
+ERRORS = {"ttl_exceeded": (11, 0), "no_route": (3, 0), "unreachable": (3, 1), "prohibited": (3, 13),
+          "local_unknown": (3, 3)}
+
 
 @pytest.mark.sanitizer
 @pytest.mark.parametrize("reason,on,side,make", CASES,
@@ -436,7 +440,9 @@ def test_drop_reason(router, reason, on, side, make):
     with router.daemon.dropping(on=on, side=side, **{reason: 1}):
         left.send(make(router), good)
         right.expect(routed(good, right.mac, router.macs[1]))
-    assert not left.waiting() and not right.waiting()
+    assert not right.waiting()
+    told = [(IP(frame[14:])[ICMP].type, IP(frame[14:])[ICMP].code) for frame in left.waiting()]
+    assert told == ([ERRORS[reason]] if reason in ERRORS else []), "what the sender is told"
 
 
 def test_port_down_stops_everything_on_it(router):
@@ -449,6 +455,7 @@ def test_port_down_stops_everything_on_it(router):
                   udp(router.macs[0], left.mac, "10.0.10.2", "10.1.0.2", tags=[10]))
     with router.daemon.dropping(on="p1", side="rx", no_route=1):
         right.send(udp(router.macs[1], right.mac, "10.1.0.2", "10.0.0.2"))
+    assert right.receive()[34:36] == b"\3\0", "it is told that the network is unreachable"
     router.daemon("link set p0 up")
     assert router.daemon.link("v10")["operstate"] == "UP"
     frame = udp(router.macs[0], left.mac, "10.0.10.2", "10.1.0.2", tags=[10])

@@ -229,12 +229,12 @@ def test_addresses(mayfly):
     mayfly("addr add 10.0.0.1/24 dev v2")  # one gateway address on many interfaces is normal
     mayfly("addr add 10.0.0.2/24 dev v1")
     mayfly("addr add 192.0.2.1 dev v1")
-    (shown,) = mayfly.json("addr show v1")
+    (shown,) = mayfly.json("-4 addr show v1")
     assert shown["ifname"] == "v1" and [(a["family"], a["local"], a["prefixlen"]) for a in shown["addr_info"]] == [
         ("inet", "10.0.0.1", 24), ("inet", "10.0.0.2", 24), ("inet", "192.0.2.1", 32)]
     assert "inet 10.0.0.1/24 scope global v1" in mayfly("addr show v1")
-    assert mayfly("-br addr show v1").split() == ["v1", "UP", "10.0.0.1/24", "10.0.0.2/24", "192.0.2.1/32"]
-    assert {link["ifname"]: len(link["addr_info"]) for link in mayfly.json("addr show type vlan")} == {"v1": 3, "v2": 1}
+    assert mayfly("-4 -br addr show v1").split() == ["v1", "UP", "10.0.0.1/24", "10.0.0.2/24", "192.0.2.1/32"]
+    assert {link["ifname"]: len(link["addr_info"]) for link in mayfly.json("-4 addr show type vlan")} == {"v1": 3, "v2": 1}
     assert mayfly.status()["addresses"] == 4
     mayfly.refuse("addr add 10.0.0.1/24 dev v1", "10.0.0.1/24", "v1")
     mayfly("addr replace 10.0.0.1/24 dev v1")
@@ -242,7 +242,7 @@ def test_addresses(mayfly):
     mayfly.refuse("addr del 10.0.0.1/24 dev v1", "10.0.0.1/24", "v1")
     mayfly.refuse("addr del 10.0.0.2/25 dev v1", "10.0.0.2/25")
     mayfly("addr flush dev v1")
-    assert mayfly.json("addr show v1")[0]["addr_info"] == []
+    assert mayfly.json("-4 addr show v1")[0]["addr_info"] == []
     mayfly.refuse("addr add 10.0.0.1/33 dev v1", "33", status=2)
     mayfly.refuse("addr add 127.0.0.1/8 dev v1", "127.0.0.1/8")
     mayfly.refuse("addr add 224.0.0.1/24 dev v1", "224.0.0.1/24")

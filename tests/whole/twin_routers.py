@@ -2,11 +2,10 @@
 """Two routers side by side, Mayfly and the kernel's own, with the same addresses, routes and hosts: what one says to a
 packet is compared with what the other says."""
 
-import contextlib
+import json
+import time
 
-from frames import ICMP, IP, Ether, Raw
-from scapy.layers.inet6 import IPv6
-from scapy.layers.inet6 import ICMPv6EchoRequest
+from frames import ICMP, IP, Ether
 
 from lab import GIVE_UP, run
 
@@ -28,7 +27,7 @@ class Twin:
     def send(self, packet, dst=None):
         self.hosts[LEFT].send(Ether(dst=dst or self.mac, src=self.hosts[LEFT].mac) / packet)
 
-    def _answers(self):
+    def answers(self):
         """IP packets that came back to the sender, without neighbour discovery and what a kernel sends unasked."""
         while (frame := self.hosts[LEFT].receive(GIVE_UP)) is not None:
             ether = Ether(frame)
@@ -42,7 +41,7 @@ class Twin:
         self.marker += 1
         self.send(IP(src=HOST, dst="10.0.0.1") / ICMP(id=0x4d46, seq=self.marker))
         said = []
-        for packet in self._answers():
+        for packet in self.answers():
             if packet[0] >> 4 == 4 and packet[9] == 1 and packet[20] == 0 and \
                     packet[24:28] == b"MF" + self.marker.to_bytes(2, "big"):
                 return said
@@ -69,7 +68,8 @@ class TwinRouters:
     def _mayfly(self, lab):
         netns = lab.netns("mayfly")
         hosts = self._hosts(lab, "d", netns, 1600)
-        daemon = lab.daemon(netns, {"p0": "net_af_packet0,iface=d0", "p1": "net_af_packet1,iface=d1"})
+        # net_af_packet would have the kernel wait for the rest of a fragment.
+        daemon = lab.daemon(netns, {"p0": "net_pcap0,rx_iface_in=d0,tx_iface=d0", "p1": "net_af_packet1,iface=d1"})
         for side, addresses in enumerate(ADDRESSES):
             for address in addresses:
                 daemon(f"addr add {address} dev p{side}")
@@ -97,7 +97,7 @@ class TwinRouters:
             for host in (HOST, HOST6) if side == LEFT else (FAR, FAR6):
                 run("ip", "-n", netns, "neigh", "add", host, "lladdr", hosts[side].mac, "dev", device)
         sysctl("net.ipv6.conf.all.forwarding=1")
-        (link,) = __import__("json").loads(run("ip", "-n", netns, "-j", "link", "show", "dev", "k0"))
+        (link,) = json.loads(run("ip", "-n", netns, "-j", "link", "show", "dev", "k0"))
         return netns, Twin(hosts, link["address"])
 
     def route(self, words):
@@ -111,7 +111,16 @@ class TwinRouters:
         self.daemon(f"link set p1 mtu {mtu}")
 
     def both(self, packet, to_group=None):
-        return self.kernel.said_to(packet, to_group), self.mayfly.said_to(packet, to_group)
+        """What the kernel's router and Mayfly say. Both limit their errors, and the kernel's one a second and sender is
+        no setting of a namespace (net.ipv4.route.error_cost): where only one of them is silent, it is asked again."""
+        said = {router: router.said_to(packet, to_group) for router in (self.kernel, self.mayfly)}
+        for _ in range(3):
+            silent = [router for router in said if not said[router]]
+            if len(silent) != 1:
+                break
+            time.sleep(1.2)
+            said[silent[0]] = silent[0].said_to(packet, to_group)
+        return said[self.kernel], said[self.mayfly]
 
 
 def parts(packet):

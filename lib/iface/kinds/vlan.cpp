@@ -92,7 +92,7 @@ class VlanKind final : public InterfaceKind {
     if (parent.port == kNoPort)
       return fail(EOPNOTSUPP, "a vlan's parent must be a port or a vlan with one tag");
     const uint16_t protocol = spec.values.has(kProtocol) ? spec.values.value[kProtocol] : kCTagEthertype;
-    if (tag_protocol_of(protocol) == TagProtocol::count)
+    if (!is_tag(protocol))
       return fail(EPROTONOSUPPORT,
                   "vlan protocol {:#06x}: accepted 802.1Q (0x8100), 802.1ad (0x88a8), 0x9100", protocol);
     TagKey key;

@@ -253,7 +253,7 @@ TEST(AddressFlush, DeletesWhatIsListed) {
   ASSERT_EQ(messages.size(), 2u);
   const auto& deletion = *reinterpret_cast<const nlmsghdr*>(messages[1].data());
   EXPECT_EQ(deletion.nlmsg_type, RTM_DELADDR);
-  EXPECT_EQ(Attributes(deletion, sizeof(ifaddrmsg)).number(IFA_LOCAL), htonl(0x0a000001));
+  EXPECT_EQ(Attributes(deletion, sizeof(ifaddrmsg)).number(IFA_ADDRESS), htonl(0x0a000001));
 }
 
 TEST(LinkRename, NamesTheInterfaceByItsIndex) {

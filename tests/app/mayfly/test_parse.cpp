@@ -80,9 +80,13 @@ TEST(LinkAdd, NamesMistakes) {
   };
   const Mistake mistakes[] = {
       {"link add", "name of the new interface is missing", kExitUsage},
-      {"link add sub0", "'type' is missing: expected one of vlan, dummy", kExitUsage},
+      {"link add sub0", "'type' is missing: expected one of vlan, dummy, veth", kExitUsage},
       {"link add sub0 type", "'type': a value must follow", kExitUsage},
-      {"link add sub0 type veth", "type 'veth': expected one of vlan, dummy", kExitUsage},
+      {"link add sub0 type bridge", "type 'bridge': expected one of vlan, dummy, veth", kExitUsage},
+      {"link add sub0 type veth", "type veth needs 'peer name NAME'", kExitUsage},
+      {"link add sub0 type veth peer name", "'name': a value must follow", kExitUsage},
+      {"link add sub0 type dummy peer name x", "unknown word 'peer'", kExitUsage},
+      {"link add sub0 rp_filter loose type dummy", "rp_filter 'loose': expected strict or off", kExitUsage},
       {"link add sub0 type port", "type 'port' is not created here", kExitUsage},
       {"link add sub0 type vlan id 5", "type vlan needs 'link PARENT'", kExitUsage},
       {"link add sub0 link port0 type vlan", "type vlan needs 'id' (1..4094)", kExitUsage},
@@ -390,7 +394,8 @@ TEST(Route, IsAskedFor) {
   EXPECT_TRUE(contains(Parsed("route show table x").error(), "table 'x': expected main, local or all"));
   EXPECT_TRUE(contains(Parsed("route add 10.0.0.0/8").error(), "where to"));
   EXPECT_TRUE(contains(Parsed("route add").error(), "destination is missing"));
-  EXPECT_FALSE(Parsed("route add fe80::/64 dev port0").ok());
+  EXPECT_TRUE(Parsed("route add 2001:db8::/64 dev port0").ok());
+  EXPECT_FALSE(Parsed("route add 2001:db8::/129 dev port0").ok());
 }
 
 TEST(Neighbour, IsAddedAndDeleted) {

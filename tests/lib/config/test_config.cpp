@@ -50,7 +50,7 @@ TEST(Config, ExampleSaysTheDefaults) {
 TEST(Config, ExampleShowsEveryKeyOfAPort) {
   std::string text = file_text(kExamples + "/mayflyd.yaml");
   text.erase(text.find("\nports: []"), 10);
-  for (size_t at = text.find("\n#ports:"); at != std::string::npos; at = text.find("\n#  ", at + 1))
+  for (size_t at = text.find("\n#ports:"); at < text.find("\n#network:"); at = text.find("\n#  ", at + 1))
     text.erase(at + 1, 1);
   text.replace(text.find("# memory:"), 2, "");
   const auto config = parse_config(text, "example");
@@ -229,7 +229,7 @@ TEST(Config, ValuesThatDoNotFitTogether) {
             "f.yaml:2: neighbours.per_interface: value 65536: accepted 1..10 (neighbours.limit)");
   EXPECT_EQ(
       error_of("mbufs:\n  count: 1000000\n"),
-      "f.yaml:2: eal.memory: value 256MiB: 1000000 mbufs of 2176 B need more, accepted 2283MiB and above");
+      "f.yaml:2: eal.memory: value 256MiB: 1000000 mbufs of 2176 B need more, accepted 3931MiB and above");
   EXPECT_EQ(error_of("eal: {hugepages: true}\nmbufs:\n  count: 1000000\n"), "accepted");
   EXPECT_EQ(error_of("mbufs: {count: 512, cache: 400}"),
             "f.yaml:1: mbufs.cache: value 400: accepted at most two thirds of mbufs.count (512)");
@@ -350,7 +350,7 @@ class RandomConfig {
     if (coin())
       for (uint32_t i = 0; i < config.workers.count; ++i) config.workers.cpus.push_back(i * 3 + 1);
     config.workers.idle = {coin(), pick(1'000, 1'000'000'000), pick(1'000, 1'000'000)};
-    config.mbufs = {static_cast<uint32_t>(pick(1'024, 65'536)), static_cast<uint32_t>(pick(2'048, 3'000)),
+    config.mbufs = {static_cast<uint32_t>(pick(1'024, 50'000)), static_cast<uint32_t>(pick(2'048, 3'000)),
                     static_cast<uint32_t>(pick(0, 512))};
     for (uint64_t i = pick(0, 5); i > 0; --i) add_port(config);
     config.limits = {static_cast<uint32_t>(pick(256, 1u << 24)), static_cast<uint32_t>(pick(1'000, 1u << 24)),

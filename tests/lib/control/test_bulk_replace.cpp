@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // link bulk replace: against a model, and what it refuses.
 #include <gtest/gtest.h>
+#include <algorithm>
 
 #include <algorithm>
 #include <map>

@@ -15,6 +15,8 @@ constexpr AttributeSpec kSpecs[] = {
     {4, AttributeSpec::Type::nested, "inside"},
     {5, AttributeSpec::Type::string, "entry", 0, true},
     {6, AttributeSpec::Type::flag, "up"},
+    {7, AttributeSpec::Type::address, "via"},
+    {8, AttributeSpec::Type::address, "src"},
 };
 
 // A row of attributes built with libmnl, then taken apart by our parser.
@@ -58,6 +60,27 @@ TEST_F(RequestAttributesTest, ReadsWhatLibmnlWrote) {
 TEST_F(RequestAttributesTest, RefusesAndNamesTheAttribute) {
   mnl_attr_put_u16(message_, 1, 42);
   EXPECT_EQ(refusal(), "count: 2 bytes, accepted 4");
+}
+
+TEST_F(RequestAttributesTest, ReadsAddressesByTheirLength) {
+  mnl_attr_put(message_, 7, 4, "\12\0\0\1");
+  mnl_attr_put(message_, 8, 16, "\x20\1\xd\xb8\0\0\0\0\0\0\0\0\0\0\0\5");
+  auto parsed = RequestAttributes::parse(bytes(), kSpecs);
+  ASSERT_TRUE(parsed) << parsed.error().text;
+  EXPECT_EQ(format_address(*parsed->address(7)), "10.0.0.1");
+  EXPECT_EQ(format_address(*parsed->address(8)), "2001:db8::5");
+  mnl_attr_put(message_, 9, 0, nullptr);
+  EXPECT_EQ(refusal(), "attribute 9: unknown here");
+}
+
+TEST_F(RequestAttributesTest, RefusesAddressesOfOtherLengths) {
+  mnl_attr_put(message_, 7, 6, "\12\0\0\1\0\0");
+  EXPECT_EQ(refusal(), "via: 6 bytes, accepted 4 (IPv4) or 16 (IPv6)");
+}
+
+TEST_F(RequestAttributesTest, RefusesMappedAddresses) {
+  mnl_attr_put(message_, 7, 16, "\0\0\0\0\0\0\0\0\0\0\xff\xff\12\0\0\1");
+  EXPECT_EQ(refusal(), "via ::ffff:10.0.0.1: an IPv4-mapped address");
 }
 
 TEST_F(RequestAttributesTest, RefusesUnknownOnes) {

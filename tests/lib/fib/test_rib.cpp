@@ -42,17 +42,21 @@ void take_back(Returns& returns) {
     for (const uint32_t token : group.tokens) group.owner->take_back(token);
 }
 
+// The edits of all namespaces, and teardown of what they replaced.
+void publish(RouteTable& table) {
+  RetireList list;
+  table.commit(list);
+  Reclaim reclaim{TeardownConfig{}};
+  EXPECT_TRUE(reclaim.start().has_value());
+  reclaim.submit(list);
+  EXPECT_TRUE(reclaim.stop(10 * kNsPerSecond));
+}
+
 // A namespace with the heads of its interfaces' lists, [0] unused.
 struct Namespace {
-  explicit Namespace(RouteTable& table) : fib(pools), fib6(pools), rib(table, fib, fib6) {}
+  explicit Namespace(RouteTable& table) : routes(table), fib(pools), fib6(pools), rib(table, fib, fib6) {}
   ~Namespace() {
-    RetireList list;
-    fib.commit(list);
-    fib6.commit(list);
-    Reclaim reclaim{TeardownConfig{}};
-    EXPECT_TRUE(reclaim.start().has_value());
-    reclaim.submit(list);
-    EXPECT_TRUE(reclaim.stop(10 * kNsPerSecond));
+    publish(routes);
     Returns returns;
     rib.detach();
     rib.dismantle(returns);
@@ -75,6 +79,7 @@ struct Namespace {
   }
 
   std::array<uint32_t, 16> lists{};
+  RouteTable& routes;
   Fib fib;
   Fib6 fib6;
   Rib rib;
@@ -296,6 +301,7 @@ TEST_F(RibTest, RoutesOfADeadNamespaceDoNotDisturbTheLiving) {
   for (uint32_t i = 0; i < 5'000; ++i)
     for (Namespace* each : {dying.get(), ns.get()})
       ASSERT_TRUE(each->add({.address = v4(i << 8), .length = 24, .oif = 1}, kAdd).has_value());
+  publish(table);
   Returns returns;
   dying->rib.detach();
   dying->rib.dismantle(returns);

@@ -14,19 +14,44 @@ namespace {
 
 constexpr size_t kMostBytes = 1'900;
 
-// port0 with VLANs of each sort, addresses and routes; a host 10.0.0.9 on port1; everything else is behind
-// it.
+// port0 with VLANs of each sort, addresses of both families and routes; a host 10.100.0.9, 2001:db8:64::9 on
+// port1; everything else is behind it, or, 66.0.0.0/8 and 2001:db8:66::/48, in circles through a veth. One of
+// the VLANs is a strict proxy.
 struct Router {
   Router() {
     // Every check of the World counts, though no test runs.
     GTEST_FLAG_SET(break_on_failure, true);
     for (const uint32_t ifindex : {world.add_vlan(0, 1), world.add_vlan(0, 1, 0, 0x88a8),
                                    world.add_vlan(0, 1, 1), world.add_vlan(1, 1, 1, 0x88a8)})
-      world.set_address(ifindex, fmt::format("10.{}.0.1/24", ifindex).c_str());
+      give_addresses(ifindex);
     world.set_address(world.port(0), "10.0.0.1/24");
     world.set_address(world.port(1), "10.100.0.1/24");
     world.set_neighbour(world.port(1), ip("10.100.0.9"), 0x0a0000000009);
     world.set_route("0.0.0.0/0", {.oif = world.port(1), .gateway = ip("10.100.0.9")});
+    world.add_address(world.port(0), "2001:db8::1/64");
+    world.add_address(world.port(1), "2001:db8:64::1/64");
+    world.set_neighbour(world.port(1), ip6("2001:db8:64::9"), 0x0a0000000009);
+    world.set_route6("2000::/3", {.oif = world.port(1), .gateway = ip6("2001:db8:64::9")});
+    world.set_route6("2001:db8:b::/48", {.type = RouteType::kUnreachable, .gateway = {}});
+    const uint32_t strict = world.add_vlan(0, 2);
+    give_addresses(strict);
+    for (const uint32_t setting : {Interface::kRpFilterStrict, Interface::kProxyArp, Interface::kProxyNd})
+      world.set_flag(strict, setting);
+    const auto ends = world.add_veth();
+    for (const uint32_t end : ends) {
+      const uint32_t other = end == ends[0] ? ends[1] : ends[0];
+      const Mac mac = world.interface(other).mac.load();
+      world.add_address(end, fmt::format("10.{}.0.1/24", 200 + end % 2).c_str());
+      world.set_neighbour(end, ip("66.0.0.1"), mac);
+      world.set_neighbour(end, link_local_of(mac), mac);
+    }
+    world.set_route("66.0.0.0/8", {.oif = ends[0], .gateway = ip("66.0.0.1")});
+    world.set_route6("2001:db8:66::/48",
+                     {.oif = ends[0], .gateway = link_local_of(world.interface(ends[1]).mac.load())});
+  }
+  void give_addresses(uint32_t ifindex) {
+    world.set_address(ifindex, fmt::format("10.{}.0.1/24", ifindex).c_str());
+    world.add_address(ifindex, fmt::format("2001:db8:{:x}::1/64", ifindex).c_str());
   }
   World world;
 };

@@ -58,11 +58,22 @@ const RouteValue* Model::look_up(int netns, Ipv4 address) const {
   return best == nullptr ? nullptr : &best->value;
 }
 
-std::vector<Outcome> Model::receive(int port, const std::vector<Bytes>& frames) {
+std::vector<Outcome> Model::receive(int port, const std::vector<Bytes>& frames, uint64_t now_ns) {
+  now_ns_ = now_ns;
   std::vector<Outcome> outcomes;
+  const auto each = [&](std::vector<Held>& held, auto what) {
+    for (const Held& of : held) outcomes.push_back(what(of));
+    held.clear();
+  };
   for (const Bytes& frame : frames) outcomes.push_back(receive_one(port, frame));
-  for (const auto& [from, packet] : answers_) outcomes.push_back(forward(*from, packet, true));
-  answers_.clear();
+  each(ipv6_, [&](const Held& held) { return receive_ipv6(held); });
+  each(link6_, [&](const Held& held) { return receive_own6(held); });
+  each(own6_, [&](const Held& held) { return receive_own6(held); });
+  each(answers6_, [&](const Held& held) { return forward6(*held.from, held.packet, true); });
+  each(own_, [&](const Held& held) { return receive_own(*held.from, held.packet); });
+  each(answers_, [&](const Held& held) { return forward(*held.from, held.packet, true); });
+  each(errors_, [&](const Held& held) { return forward(*held.from, held.packet, true); });
+  each(errors6_, [&](const Held& held) { return forward6(*held.from, held.packet, true); });
   return outcomes;
 }
 
@@ -93,6 +104,10 @@ Outcome Model::receive_one(int port, const Bytes& frame) {
   const Bytes packet(frame.begin() + static_cast<long>(at) + 2, frame.end());
   if (protocol == 0x0806) return receive_arp(*interface, to_group, packet);
   if (protocol == 0x0800) return receive_ipv4(*interface, to_group, packet);
+  if (protocol == 0x86dd) {
+    ipv6_.push_back({interface, packet, to_group, get(frame, 6, 6)});
+    return {.kind = Outcome::Kind::later};
+  }
   return dropped(DropReason::unknown_protocol);
 }
 
@@ -113,7 +128,7 @@ Outcome Model::receive_arp(ModelInterface& interface, bool to_group, const Bytes
   const bool ours = contains(interface.addresses, target);
   if (operation == 1 && ours)
     return send(interface, sender_mac, 0x0806, arp(2, interface.mac, target, sender_mac, sender));
-  const auto known = interface.neighbours.find(sender);
+  const auto known = interface.neighbours.find(IpAddress(sender));
   const bool confirms = operation == 2 && ours && !to_group;
   if (known != interface.neighbours.end() && (confirms || known->second != sender_mac))
     return {.kind = Outcome::Kind::punted};
@@ -142,13 +157,19 @@ Outcome Model::receive_ipv4(ModelInterface& interface, bool to_group, Bytes pack
   if (to_group) return dropped(DropReason::multicast);
   if (contains(interface.addresses, source)) return dropped(DropReason::spoofed_source);
   const RouteValue* route = look_up(interface.netns, destination);
-  if (route != nullptr && route->type == RouteType::kLocal) return answer_echo(interface, packet);
-  return forward(interface, packet, false);
+  if (route == nullptr || route->type != RouteType::kLocal) return forward(interface, packet, false);
+  own_.push_back({&interface, packet});
+  return {.kind = Outcome::Kind::later};
 }
 
-Outcome Model::answer_echo(const ModelInterface& from, Bytes packet) {
+Outcome Model::receive_own(const ModelInterface& from, Bytes packet) {
   const size_t header = (packet[0] & 0xfu) * 4u;
-  if (packet[9] != 1 || (get(packet, 6, 2) & 0x3fff) != 0) return dropped(DropReason::local_unknown);
+  if ((get(packet, 6, 2) & 0x3fff) != 0) return dropped(DropReason::local_unknown);
+  if (packet[9] != 1) {
+    const bool has_ports = packet[9] == 6 || packet[9] == 17;
+    complain(from, packet, 3, has_ports ? 3 : 2, 0, static_cast<Ipv4>(get(packet, 16, 4)));
+    return dropped(DropReason::local_unknown);
+  }
   if (packet.size() < header + 8) return dropped(DropReason::icmp_invalid);
   if (checksum(packet, header, packet.size() - header) != 0) return dropped(DropReason::icmp_invalid);
   if (packet[header] != 8) return dropped(DropReason::local_unknown);
@@ -160,20 +181,28 @@ Outcome Model::answer_echo(const ModelInterface& from, Bytes packet) {
   set(packet, 16, asker, 4);
   packet[8] = 64;
   fix_ipv4_checksum(packet);
-  answers_.emplace_back(&from, packet);
-  return {.kind = Outcome::Kind::answered};
+  answers_.push_back({&from, packet});
+  return {.kind = Outcome::Kind::later};
 }
 
 Outcome Model::forward(const ModelInterface& from, Bytes packet, bool ours) {
+  const auto say = [&](uint8_t type, uint8_t code, uint32_t rest = 0) {
+    if (!ours) complain(from, packet, type, code, rest);
+  };
   const auto destination = static_cast<Ipv4>(get(packet, 16, 4));
   const RouteValue* route = look_up(from.netns, destination);
-  if (route == nullptr) return dropped(DropReason::no_route);
+  if (route == nullptr) {
+    say(3, 0);
+    return dropped(DropReason::no_route);
+  }
   switch (route->type) {
     case RouteType::kBlackhole:
       return dropped(DropReason::blackhole);
     case RouteType::kUnreachable:
+      say(3, 1);
       return dropped(DropReason::unreachable);
     case RouteType::kProhibit:
+      say(3, 13);
       return dropped(DropReason::prohibited);
     case RouteType::kBroadcast:
       return dropped(DropReason::multicast);
@@ -183,18 +212,29 @@ Outcome Model::forward(const ModelInterface& from, Bytes packet, bool ours) {
       break;
   }
   ModelInterface& by = at(route->oif);
-  if (!can_send(by)) return dropped(DropReason::interface_down);
-  if (!ours) {
-    if (packet[8] <= 1) return dropped(DropReason::ttl_exceeded);
-    packet = one_hop_further(packet);
+  if (!can_send(by)) {
+    say(3, 0);
+    return dropped(DropReason::interface_down);
   }
-  if (packet.size() > by.mtu || (by.port >= 0 && packet.size() > port_of(by).mtu))
+  if (!ours && packet[8] <= 1) {
+    say(11, 0);
+    return dropped(DropReason::ttl_exceeded);
+  }
+  const uint32_t most = by.port >= 0 ? std::min(by.mtu, port_of(by).mtu) : by.mtu;
+  if (packet.size() > most) {
+    if ((packet[6] & 0x40) != 0) say(3, 4, most);
     return dropped(DropReason::mtu_exceeded);
-  const Ipv4 next_hop = route->gateway != 0 ? route->gateway : destination;
+  }
+  if (!ours) packet = one_hop_further(packet);
+  return pass_on(by, IpAddress(route->gateway != 0 ? route->gateway : destination), packet);
+}
+
+Outcome Model::pass_on(ModelInterface& by, IpAddress next_hop, const Bytes& packet) {
+  const uint16_t protocol = next_hop.is_v4() ? 0x0800 : 0x86dd;
   const auto known = by.neighbours.find(next_hop);
-  if (known != by.neighbours.end()) return send(by, known->second, 0x0800, packet);
+  if (known != by.neighbours.end()) return send(by, known->second, protocol, packet);
   if (by.port < 0) return {.kind = Outcome::Kind::swallowed};
-  if (by.addresses.empty()) return dropped(DropReason::neighbour_no_source);
+  if (next_hop.is_v4() && by.addresses.empty()) return dropped(DropReason::neighbour_no_source);
   std::vector<Bytes>& queue = parking_[{by.ifindex, next_hop}];
   queue.push_back(packet);
   Outcome outcome{.kind = Outcome::Kind::parked};
@@ -211,11 +251,12 @@ Outcome Model::send(const ModelInterface& by, Mac to, uint16_t protocol, const B
       .kind = Outcome::Kind::sent, .port = by.port, .frame = ethernet(to, by.mac, by.tags, protocol, packet)};
 }
 
-std::vector<Outcome> Model::resolve(uint32_t ifindex, Ipv4 address, Mac mac) {
+std::vector<Outcome> Model::resolve(uint32_t ifindex, IpAddress address, Mac mac) {
   std::vector<Outcome> outcomes;
   ModelInterface& by = at(ifindex);
   by.neighbours[address] = mac;
-  for (const Bytes& packet : parking_[{ifindex, address}]) outcomes.push_back(send(by, mac, 0x0800, packet));
+  for (const Bytes& packet : parking_[{ifindex, address}])
+    outcomes.push_back(send(by, mac, address.is_v4() ? 0x0800 : 0x86dd, packet));
   parking_.erase({ifindex, address});
   return outcomes;
 }
@@ -226,8 +267,8 @@ size_t Model::parked() const {
   return packets;
 }
 
-std::vector<std::pair<uint32_t, Ipv4>> Model::waiting() const {
-  std::vector<std::pair<uint32_t, Ipv4>> keys;
+std::vector<std::pair<uint32_t, IpAddress>> Model::waiting() const {
+  std::vector<std::pair<uint32_t, IpAddress>> keys;
   for (const auto& [key, queue] : parking_) keys.push_back(key);
   return keys;
 }

@@ -22,7 +22,8 @@ struct ModelInterface {
   bool up = true;
   int netns = 0;
   std::vector<Ipv4> addresses{};
-  std::map<Ipv4, Mac> neighbours{};
+  std::map<IpAddress, Mac> neighbours{};
+  std::vector<Ipv6> addresses6{};  // beside the link-local one of its MAC
 };
 
 struct ModelRoute {
@@ -31,8 +32,15 @@ struct ModelRoute {
   RouteValue value;
 };
 
+struct ModelRoute6 {
+  int netns = 0;
+  Ipv6Prefix prefix;
+  RouteValue6 value;
+};
+
 struct Outcome {
-  enum class Kind { dropped, sent, swallowed, parked, punted, answered };
+  // later: another outcome of the same frames tells.
+  enum class Kind { dropped, sent, swallowed, parked, punted, later };
   Kind kind = Kind::dropped;
   DropReason reason = DropReason::count;
   int port = -1;
@@ -44,15 +52,24 @@ class Model {
  public:
   std::vector<ModelInterface> interfaces;
   std::vector<ModelRoute> routes;
+  std::vector<ModelRoute6> routes6;
+  uint64_t errors_sent = 0, errors_limited = 0, errors_unsent = 0;
 
-  // Frames that are received together: our own answers come after what is forwarded.
-  std::vector<Outcome> receive(int port, const std::vector<Bytes>& frames);
+  // Frames that are received together: first IPv4 is forwarded, then IPv6, then we answer, then we complain.
+  std::vector<Outcome> receive(int port, const std::vector<Bytes>& frames, uint64_t now_ns);
   // The neighbour has become known: what leaves, in order.
-  std::vector<Outcome> resolve(uint32_t ifindex, Ipv4 address, Mac mac);
+  std::vector<Outcome> resolve(uint32_t ifindex, IpAddress address, Mac mac);
   size_t parked() const;
-  std::vector<std::pair<uint32_t, Ipv4>> waiting() const;
+  std::vector<std::pair<uint32_t, IpAddress>> waiting() const;
 
  private:
+  struct Held {
+    const ModelInterface* from;
+    Bytes packet;
+    bool to_group = false;
+    Mac sender = 0;  // the frame's
+  };
+
   Outcome receive_one(int port, const Bytes& frame);
   ModelInterface* find(int port, const std::vector<Tag>& tags);
   ModelInterface& at(uint32_t ifindex);
@@ -61,12 +78,36 @@ class Model {
   const RouteValue* look_up(int netns, Ipv4 address) const;
   Outcome receive_arp(ModelInterface& interface, bool to_group, const Bytes& packet);
   Outcome receive_ipv4(ModelInterface& interface, bool to_group, Bytes packet);
+  Outcome receive_ipv6(const Held& held);
+  Outcome receive_own(const ModelInterface& from, Bytes packet);
+  Outcome receive_own6(const Held& held);
+  Outcome receive_solicitation(const Held& held, size_t at);
   Outcome forward(const ModelInterface& from, Bytes packet, bool ours);
-  Outcome answer_echo(const ModelInterface& from, Bytes packet);
+  Outcome forward6(const ModelInterface& from, Bytes packet, bool ours);
+  Outcome pass_on(ModelInterface& by, IpAddress next_hop, const Bytes& packet);
   Outcome send(const ModelInterface& by, Mac to, uint16_t protocol, const Bytes& packet) const;
+  const RouteValue6* look_up6(int netns, Ipv6 address) const;
+  bool owns(const ModelInterface& interface, Ipv6 address) const;
 
-  std::map<std::pair<uint32_t, Ipv4>, std::vector<Bytes>> parking_;
-  std::vector<std::pair<const ModelInterface*, Bytes>> answers_;
+  // ICMP errors about a packet that `met` received, from `own`, when it was to us.
+  void complain(const ModelInterface& met, const Bytes& packet, uint8_t type, uint8_t code, uint32_t rest = 0,
+                Ipv4 own = 0);
+  void complain6(const ModelInterface& met, const Bytes& packet, uint8_t type, uint8_t code,
+                 uint32_t rest = 0, Ipv6 own = {});
+  bool within_limits(uint32_t ifindex, bool take);
+
+  // What is left of a rate that refills with time up to its burst.
+  struct Allowance {
+    uint64_t ns = 0;
+    uint64_t at_ns = 0;
+  };
+
+  uint64_t now_ns_ = 0;
+  std::map<std::pair<uint32_t, IpAddress>, std::vector<Bytes>> parking_;
+  // Those to groups and link-local addresses (link6_) come before those a FIB has told to be ours (own6_).
+  std::vector<Held> ipv6_, own_, link6_, own6_, answers_, answers6_, errors_, errors6_;
+  Allowance in_all_;
+  std::map<uint32_t, Allowance> of_interface_;
 };
 
 }  // namespace mayfly::testing

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/seed.hpp"
 #include "model.hpp"
@@ -14,10 +15,12 @@ namespace {
 
 constexpr int kNetworks = 12;
 constexpr int kBursts = 60;
+constexpr uint64_t kStepNs = 1'000;  // what a step of the world takes
 
 class RandomNetwork {
  public:
-  explicit RandomNetwork(std::mt19937_64& random) : random_(random), world_({.parked_limit = 512}) {
+  explicit RandomNetwork(std::mt19937_64& random)
+      : random_(random), world_({.parked_limit = 512, .originate_mbufs = 1023}) {
     Netns& other = world_.add_netns();
     netns_ = {nullptr, &other};
     for (uint16_t port = 0; port < kRingPorts; ++port) add(world_.port(port), port, {}, 0);
@@ -25,6 +28,7 @@ class RandomNetwork {
     add(world_.add_dummy(), -1, {}, 0);
     give_addresses();
     for (int i = 0; i < 20; ++i) add_route();
+    for (int i = 0; i < 12; ++i) add_route6();
   }
 
   void run_burst() {
@@ -36,7 +40,8 @@ class RandomNetwork {
       world_.put(port, frames.back());
     }
     Expected expected;
-    for (const Outcome& outcome : model_.receive(port, frames)) expected.add(outcome);
+    for (const Outcome& outcome : model_.receive(port, frames, world_.now_ns() + kStepNs))
+      expected.add(outcome);
     compare(expected);
     if (below(4) == 0) resolve_one();
     if (below(6) == 0) toggle_one();
@@ -74,7 +79,12 @@ class RandomNetwork {
       for (const Bytes& frame : world_.take_all(port)) sent.push_back(hex(frame));
       std::sort(sent.begin(), sent.end());
       std::sort(expected.sent[port].begin(), expected.sent[port].end());
-      ASSERT_EQ(sent, expected.sent[port]);
+      std::vector<std::string> missing, surplus;
+      std::ranges::set_difference(expected.sent[port], sent, std::back_inserter(missing));
+      std::ranges::set_difference(sent, expected.sent[port], std::back_inserter(surplus));
+      ASSERT_TRUE(missing.empty() && surplus.empty())
+          << "port " << port << "\nmissing " << fmt::format("{}", fmt::join(missing, "\n        "))
+          << "\nsurplus " << fmt::format("{}", fmt::join(surplus, "\n        "));
     }
     for (size_t i = 0; i < kDropReasons; ++i)
       ASSERT_EQ(world_.totals().drops[i] - before.drops[i], expected.drops[i])
@@ -82,6 +92,9 @@ class RandomNetwork {
     ASSERT_EQ(world_.totals().tx - before.tx, expected.tx);
     ASSERT_EQ(world_.totals().punted - before.punted, expected.punted);
     ASSERT_EQ(world_.totals().parked, model_.parked());
+    const std::array errors = {world_.totals().icmp_errors_sent, world_.totals().icmp_errors_limited,
+                               world_.totals().icmp_errors_unsent};
+    ASSERT_EQ(errors, (std::array{model_.errors_sent, model_.errors_limited, model_.errors_unsent}));
     while (world_.heard()) {
     }
   }
@@ -133,12 +146,49 @@ class RandomNetwork {
       addresses_.push_back(own);
       addresses_.push_back(own | 0xff);
     }
+    for (size_t i = 0; i < model_.interfaces.size(); ++i) {
+      ModelInterface& interface = model_.interfaces[i];
+      addresses6_.push_back(link_local_of(interface.mac));
+      if (below(5) == 0) continue;
+      const Ipv6 own{0x2001'0db8'0000'0000 | i, 1};
+      world_.add_address(interface.ifindex, fmt::format("{}/64", format_ipv6(own)).c_str());
+      interface.addresses6.push_back(own);
+      model_.routes6.push_back(
+          {interface.netns, {{own.high, 0}, 64}, {.oif = interface.ifindex, .gateway = {}}});
+      model_.routes6.push_back({interface.netns,
+                                {own, 128},
+                                {.oif = interface.ifindex, .type = RouteType::kLocal, .gateway = {}}});
+      for (uint64_t host = 2; host < 6; ++host) {
+        addresses6_.push_back({own.high, host});
+        if (below(2) == 0) learn(interface, IpAddress(Ipv6{own.high, host}));
+      }
+      addresses6_.push_back(own);
+    }
   }
 
-  void learn(ModelInterface& interface, Ipv4 address) {
-    const Mac mac = 0x0a0000000000 | address;
-    world_.set_neighbour(interface.ifindex, address, mac);
-    interface.neighbours[address] = mac;
+  static Mac mac_of(IpAddress address) { return 0x0a0000000000 | (address.v6().low & 0xffffffff); }
+
+  void learn(ModelInterface& interface, Ipv4 address) { learn(interface, IpAddress(address)); }
+  void learn(ModelInterface& interface, IpAddress address) {
+    if (address.is_v4())
+      world_.set_neighbour(interface.ifindex, address.v4(), mac_of(address));
+    else
+      world_.set_neighbour(interface.ifindex, address.v6(), mac_of(address));
+    interface.neighbours[address] = mac_of(address);
+  }
+
+  void add_route6() {
+    const auto length = static_cast<uint8_t>(below(3) == 0 ? 3 : 33 + below(96));
+    Ipv6 address{0x2001'0db9'0000'0000 | below(4) << 28, random_()};
+    address = Ipv6Prefix{address, length}.network();
+    const ModelInterface& by = any(model_.interfaces);
+    RouteValue6 value{.oif = by.ifindex, .gateway = below(2) == 0 ? Ipv6{} : any(addresses6_)};
+    const RouteType special[] = {RouteType::kBlackhole, RouteType::kUnreachable, RouteType::kProhibit};
+    if (below(4) == 0) value = {.type = special[below(3)], .gateway = {}};
+    world_.set_route6(fmt::format("{}/{}", format_ipv6(address), length).c_str(), value,
+                      netns_[static_cast<size_t>(by.netns)]);
+    model_.routes6.push_back({by.netns, {address, length}, value});
+    addresses6_.push_back({address.high, address.low | below(1000)});
   }
 
   void add_route() {
@@ -159,7 +209,9 @@ class RandomNetwork {
     const auto waiting = model_.waiting();
     if (waiting.empty()) return;
     const auto [ifindex, address] = any(waiting);
-    if (address >= ip("224.0.0.0")) return;  // class E can wait, but control has no such neighbours
+    const Ipv6 whole = address.v6();
+    if (!address.is_v4() && (whole.high == 0 || is_multicast(whole)))
+      return;  // control has no such neighbours
     for (ModelInterface& interface : model_.interfaces)
       if (interface.ifindex == ifindex) {
         if (!interface.up ||
@@ -168,9 +220,8 @@ class RandomNetwork {
         learn(interface, address);
       }
     Expected expected;
-    for (const Outcome& outcome : model_.resolve(ifindex, address, 0x0a0000000000 | address))
-      expected.add(outcome);
-    world_.tell(ControlMessage::Type::neighbour_resolved, ifindex, address);
+    for (const Outcome& outcome : model_.resolve(ifindex, address, mac_of(address))) expected.add(outcome);
+    world_.tell(ControlMessage::Type::neighbour_resolved, ifindex, address, 0, {});
     compare(expected);
   }
 
@@ -199,6 +250,41 @@ class RandomNetwork {
     return ipv4(fields);
   }
 
+  Bytes random_packet6(const ModelInterface& interface) {
+    Ipv6Fields fields{.source = any(addresses6_),
+                      .destination = any(addresses6_),
+                      .hop_limit = static_cast<uint8_t>(below(8) == 0 ? below(3) : below(256)),
+                      .payload = Bytes(below(below(4) == 0 ? 1400 : 60), static_cast<uint8_t>(random_()))};
+    const Ipv6 odd[] = {{},
+                        {0, 1},
+                        {0, 0xffff'0a00'0001},
+                        ip6("ff02::1"),
+                        ip6("ff02::2"),
+                        ip6("ff05::2"),
+                        ip6("fe80::77"),
+                        link_local_of(interface.mac)};
+    if (below(10) == 0) fields.source = odd[below(8)];
+    if (below(8) == 0) fields.destination = odd[below(8)];
+    const Ipv6 own = interface.addresses6.empty() || below(3) == 0 ? link_local_of(interface.mac)
+                                                                   : interface.addresses6[0];
+    if (below(4) == 0) fields.destination = own;
+    if (below(8) == 0) {
+      const uint8_t chains[] = {0, 43, 44, 60, 58, 59, 6};
+      fields.next_header = chains[below(7)];
+      for (uint8_t& octet : fields.payload)
+        octet = static_cast<uint8_t>(below(2) == 0 ? 0 : chains[below(7)]);
+      return ipv6(fields);
+    }
+    if (below(5) == 0) {
+      const Ipv6 target = below(4) == 0 ? any(addresses6_) : own;
+      const Ipv6 source = below(5) == 0 ? Ipv6{} : fields.source;
+      return nd(135, source, below(3) == 0 ? target : solicited_node_of(target), target,
+                below(5) == 0 ? 0 : random_() & 0xffffffffffff);
+    }
+    if (below(3) == 0) return echo6(fields, below(6) == 0 ? 3 : 128, static_cast<uint16_t>(random_()));
+    return ipv6(fields);
+  }
+
   Bytes random_arp(const ModelInterface& interface) {
     const Ipv4 sender = below(8) == 0 ? 0 : any(addresses_);
     const Ipv4 target =
@@ -220,9 +306,10 @@ class RandomNetwork {
     const Mac to = below(10) == 0   ? kBroadcastMac
                    : below(20) == 0 ? random_() & 0xffffffffffff
                                     : interface.mac;
-    const bool is_arp = below(6) == 0;
-    Bytes frame = ethernet(to, 0x0a0000000099, tags, is_arp ? 0x0806 : 0x0800,
-                           is_arp ? random_arp(interface) : random_packet(interface));
+    const uint64_t sort = below(12);
+    Bytes frame = sort < 2   ? ethernet(to, 0x0a0000000099, tags, 0x0806, random_arp(interface))
+                  : sort < 7 ? ethernet(to, 0x0a0000000099, tags, 0x86dd, random_packet6(interface))
+                             : ethernet(to, 0x0a0000000099, tags, 0x0800, random_packet(interface));
     if (below(8) == 0) frame[below(frame.size())] = static_cast<uint8_t>(random_());
     if (below(20) == 0) frame.resize(1 + below(frame.size()));
     if (below(6) == 0) frame.resize(frame.size() + below(30));
@@ -234,6 +321,7 @@ class RandomNetwork {
   Model model_;
   std::vector<Netns*> netns_;
   std::vector<Ipv4> addresses_;
+  std::vector<Ipv6> addresses6_;
 };
 
 TEST(Random, AgreesWithTheModel) {

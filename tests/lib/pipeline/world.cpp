@@ -145,7 +145,8 @@ void World::set(Netns& netns, const Ipv4Prefix& prefix, const RouteValue& value)
 
 void World::commit(Netns& netns) {
   RetireList list;
-  routes_.commit(list);
+  netns.fib.commit(list);
+  netns.fib6.commit(list);
   reclaim_.submit(list);
 }
 
@@ -215,17 +216,17 @@ void World::add_address(uint32_t ifindex, const char* prefix, uint8_t flags) {
 }
 
 std::array<uint32_t, 2> World::add_veth(Netns* left, Netns* right) {
-  std::array<uint32_t, 2> ends{};
-  for (size_t end = 0; end < 2; ++end) {
-    const std::string name = fmt::format("veth{}", veths_);
-    Netns* const netns = end == 0 ? left : right;
-    InterfaceSpec spec = spec_of(name, netns != nullptr ? netns : netns_.get());
-    spec.mac = 0x020000000101 + veths_++;
-    ends[end] = create(spec, "dummy");
-  }
-  table_->interface(ends[0]).peer.store(ends[1]);
-  table_->interface(ends[1]).peer.store(ends[0]);
-  return ends;
+  const std::string name = fmt::format("veth{}", veths_);
+  const std::string peer = fmt::format("veth{}", veths_ + 1);
+  InterfaceSpec spec = spec_of(name, left != nullptr ? left : netns_.get());
+  spec.mac = 0x020000000101 + veths_;
+  spec.peer = PeerSpec{.name = peer,
+                       .netns = right != nullptr ? right : netns_.get(),
+                       .mac = 0x020000000102 + veths_,
+                       .up = true};
+  veths_ += 2;
+  const uint32_t ifindex = create(spec, "veth");
+  return {ifindex, table_->peer(ifindex)};
 }
 
 void World::set_unnumbered(uint32_t ifindex, uint32_t lender) {

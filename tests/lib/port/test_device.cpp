@@ -120,10 +120,10 @@ TEST_F(DeviceTest, ADeviceThatExistsIsNotTakenTwice) {
 }
 
 TEST_F(DeviceTest, UnknownDriver) {
-  EXPECT_EQ(
-      error(settings("net_foo0")),
-      "port0: devargs 'net_foo0': no driver of this name; known are net_af_packet, net_af_xdp, net_memif, "
-      "net_null, net_pcap, net_ring, net_tap, net_virtio_user, or a PCI address like 0000:03:00.0");
+  EXPECT_EQ(error(settings("net_foo0")),
+            "port0: devargs 'net_foo0': no driver of this name; known are net_af_packet, net_af_xdp, "
+            "net_bonding, net_memif, "
+            "net_null, net_pcap, net_ring, net_tap, net_virtio_user, or a PCI address like 0000:03:00.0");
 }
 
 TEST_F(DeviceTest, PciDeviceThatDoesNotExist) {

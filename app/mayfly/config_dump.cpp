@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "config_dump.hpp"
+
+#include <arpa/inet.h>
+#include <libmnl/libmnl.h>
+#include <linux/genetlink.h>
+#include <linux/if.h>
+#include <linux/if_addr.h>
+#include <linux/if_link.h>
+#include <linux/neighbour.h>
+#include <linux/rtnetlink.h>
+
+#include <algorithm>
+#include <map>
+
+#include "config/config.hpp"
+#include "link_spec.hpp"
+
+namespace mayfly::cli {
+namespace {
+
+template <class Fixed>
+const Fixed& fixed_of(const nlmsghdr& answer) {
+  return *static_cast<const Fixed*>(mnl_nlmsg_get_payload(&answer));
+}
+
+std::optional<IpAddress> address_in(const Attributes& attributes, uint16_t attribute) {
+  const auto bytes = attributes.bytes(attribute);
+  if (bytes.size() == sizeof(Ipv6)) return IpAddress(load_ipv6(bytes.data()));
+  if (bytes.size() != sizeof(Ipv4)) return std::nullopt;
+  Ipv4 address;
+  std::memcpy(&address, bytes.data(), sizeof address);
+  return IpAddress(ntohl(address));
+}
+
+// One interface as it is; which of its settings have to be said is decided when all are known.
+struct RunningLink {
+  LinkDescription link;
+  std::string link_netns;
+  std::string peer;
+  std::string peer_netns;
+  Mac mac = 0;
+};
+
+using LinkKey = std::pair<std::string, std::string>;  // namespace, name
+
+class RunningNetwork {
+ public:
+  explicit RunningNetwork(const Config& config) : config_(config) {}
+
+  Status read(Session& session, const std::string& netns) {
+    auto client = ControlClient::connect({.socket = session.options().socket,
+                                          .family = NETLINK_ROUTE,
+                                          .netns = netns,
+                                          .client_name = "mayfly config dump"});
+    if (!client) return std::unexpected(client.error());
+    NetworkNamespace& target = namespaces_.emplace_back();
+    target.name = netns;
+    Status done = each<ifinfomsg>(
+        *client, RTM_GETLINK,
+        [&](const nlmsghdr& answer, const Attributes& attributes) { read_link(netns, answer, attributes); });
+    if (done)
+      done = each<ifaddrmsg>(*client, RTM_GETADDR, [&](const nlmsghdr& answer, const Attributes& attributes) {
+        read_address(target, answer, attributes);
+      });
+    if (done)
+      done = each<rtmsg>(*client, RTM_GETROUTE, [&](const nlmsghdr& answer, const Attributes& attributes) {
+        read_route(target, answer, attributes);
+      });
+    if (done)
+      done = each<ndmsg>(*client, RTM_GETNEIGH, [&](const nlmsghdr& answer, const Attributes& attributes) {
+        read_neighbour(target, answer, attributes);
+      });
+    return done;
+  }
+
+  NetworkConfig finish() {
+    NetworkConfig network;
+    for (NetworkNamespace& netns : namespaces_) {
+      for (const auto& [key, running] : links_)
+        if (key.first == netns.name && wanted(key, running)) netns.links.push_back(element_of(running));
+      std::ranges::sort(netns.addresses, {}, [](const NetworkAddress& a) { return words_of(a); });
+      std::ranges::sort(netns.routes, {}, [](const NetworkRoute& r) { return words_of(r); });
+      std::ranges::sort(netns.neighbours, {}, [](const NetworkNeighbour& n) { return words_of(n); });
+    }
+    network.namespaces = std::move(namespaces_);
+    return network;
+  }
+
+ private:
+  template <class Fixed, class Visit>
+  static Status each(ControlClient& client, uint16_t type, Visit visit) {
+    RequestMessage message;
+    message.begin_route(type, NLM_F_DUMP, Fixed{});
+    return client.request(message, [&](const nlmsghdr& answer) {
+      if (answer.nlmsg_type != NLMSG_DONE && answer.nlmsg_type != NLMSG_ERROR)
+        visit(answer, Attributes(answer, sizeof(Fixed)));
+    });
+  }
+
+  void read_link(const std::string& netns, const nlmsghdr& answer, const Attributes& attributes) {
+    const auto info = attributes.nested(IFLA_LINKINFO);
+    if (!info) return;
+    RunningLink running;
+    LinkDescription& link = running.link;
+    link.kind = find_kind_description(info->string(IFLA_INFO_KIND));
+    if (link.kind == nullptr) return;
+    link.name = attributes.string(IFLA_IFNAME);
+    if (link.kind->needs_parent) link.parent = attributes.string(protocol::kAttrDevice);
+    running.link_netns = attributes.string(protocol::kAttrLinkNetns);
+    running.peer = attributes.string(protocol::kAttrPeer);
+    running.peer_netns = attributes.string(protocol::kAttrPeerNetns);
+    if (const auto mac = attributes.bytes(IFLA_ADDRESS); mac.size() == 6) running.mac = load_mac(mac.data());
+    read_settings(answer, attributes, link);
+    if (const auto data = info->nested(IFLA_INFO_DATA))
+      for (size_t at = 0; at < link.kind->parameters.size(); ++at)
+        if (const auto value = parameter_value(link.kind->parameters[at], *data))
+          link.values[at] = NumberRange{*value, *value};
+    links_[{netns, link.name}] = std::move(running);
+  }
+
+  static void read_settings(const nlmsghdr& answer, const Attributes& attributes, LinkDescription& link) {
+    link.up = (fixed_of<ifinfomsg>(answer).ifi_flags & IFF_UP) != 0;
+    link.mtu = static_cast<uint32_t>(attributes.number_or(IFLA_MTU, 0));
+    if (const uint64_t group = attributes.number_or(IFLA_GROUP, 0); group != 0)
+      link.group = static_cast<uint32_t>(group);
+    if (const std::string_view alias = attributes.string(IFLA_IFALIAS); !alias.empty()) link.alias = alias;
+    if (const std::string_view lender = attributes.string(protocol::kAttrUnnumbered); !lender.empty())
+      link.unnumbered = lender;
+    if (attributes.number_or(protocol::kAttrRpFilter, 0) != 0) link.rp_filter = true;
+    if (attributes.number_or(protocol::kAttrProxyArp, 0) != 0) link.proxy_arp = true;
+    if (attributes.number_or(protocol::kAttrProxyNd, 0) != 0) link.proxy_nd = true;
+    if (attributes.number_or(protocol::kAttrAddrGenMode, 0) != 0) link.no_link_local = true;
+  }
+
+  void read_address(NetworkNamespace& netns, const nlmsghdr& answer, const Attributes& attributes) {
+    const auto address = address_in(attributes, attributes.has(IFA_LOCAL) ? IFA_LOCAL : IFA_ADDRESS);
+    if (!address) return;
+    NetworkAddress found;
+    found.prefix = IpPrefix(*address, fixed_of<ifaddrmsg>(answer).ifa_prefixlen);
+    found.device = attributes.string(protocol::kAttrDevice);
+    found.nodad = !address->is_v4() && (attributes.number_or(IFA_FLAGS, 0) & IFA_F_NODAD) != 0;
+    // The one that follows from the MAC comes by itself.
+    const auto link = links_.find({netns.name, found.device});
+    if (link != links_.end() && !link->second.link.no_link_local &&
+        *address == IpAddress(link_local_of(link->second.mac)))
+      return;
+    netns.addresses.push_back(std::move(found));
+  }
+
+  static void read_route(NetworkNamespace& netns, const nlmsghdr& answer, const Attributes& attributes) {
+    const rtmsg& fixed = fixed_of<rtmsg>(answer);
+    if (fixed.rtm_protocol == RTPROT_KERNEL || route_type_name(fixed.rtm_type).empty()) return;
+    NetworkRoute route;
+    const IpAddress any = fixed.rtm_family == AF_INET ? IpAddress(Ipv4{0}) : IpAddress(Ipv6{});
+    route.destination = IpPrefix(address_in(attributes, RTA_DST).value_or(any), fixed.rtm_dst_len);
+    route.type = fixed.rtm_type;
+    route.protocol = fixed.rtm_protocol;
+    route.gateway = address_in(attributes, RTA_GATEWAY);
+    route.source = address_in(attributes, RTA_PREFSRC);
+    route.device = attributes.string(protocol::kAttrDevice);
+    route.onlink = (fixed.rtm_flags & RTNH_F_ONLINK) != 0;
+    if (const auto metric = attributes.number(RTA_PRIORITY)) route.metric = static_cast<uint32_t>(*metric);
+    netns.routes.push_back(std::move(route));
+  }
+
+  static void read_neighbour(NetworkNamespace& netns, const nlmsghdr& answer, const Attributes& attributes) {
+    const ndmsg& fixed = fixed_of<ndmsg>(answer);
+    const auto address = address_in(attributes, NDA_DST);
+    const auto mac = attributes.bytes(NDA_LLADDR);
+    if ((fixed.ndm_state & NUD_PERMANENT) == 0 || !address || mac.size() != 6) return;
+    NetworkNeighbour neighbour;
+    neighbour.address = *address;
+    neighbour.mac = load_mac(mac.data());
+    neighbour.device = attributes.string(protocol::kAttrDevice);
+    neighbour.router = (fixed.ndm_flags & NTF_ROUTER) != 0;
+    netns.neighbours.push_back(std::move(neighbour));
+  }
+
+  // Of a pair one end is described, with the other as its peer.
+  static bool wanted(const LinkKey& key, const RunningLink& running) {
+    return !running.link.kind->has_peer || running.peer.empty() ||
+           key <= LinkKey{running.peer_netns, running.peer};
+  }
+
+  const RunningLink* find(const std::string& netns, const std::string& name) const {
+    const auto found = links_.find({netns, name});
+    return found == links_.end() ? nullptr : &found->second;
+  }
+
+  NetworkLink element_of(const RunningLink& running) const {
+    NetworkLink element;
+    element.link = running.link;
+    element.link_netns = running.link_netns;
+    if (element.port()) {
+      const auto port = std::ranges::find(config_.ports, running.link.name, &PortConfig::name);
+      if (port != config_.ports.end() && port->mtu == running.link.mtu) element.link.mtu.reset();
+      return element;
+    }
+    element.link.address = running.mac;
+    if (running.link.kind->needs_parent) leave_to_parent(running, element.link);
+    if (!running.link.kind->has_peer) return element;
+    PeerDescription& peer = element.link.peer.emplace();
+    peer.name = running.peer;
+    peer.netns = running.peer_netns;
+    if (const RunningLink* other = find(running.peer_netns, running.peer)) {
+      peer.mtu = other->link.mtu;
+      peer.address = other->mac;
+      peer.up = other->link.up.value_or(false);
+      element.far = far_settings(other->link);
+    }
+    return element;
+  }
+
+  static LinkDescription far_settings(const LinkDescription& other) {
+    LinkDescription far = other;
+    far.parent.clear();
+    far.up.reset();
+    far.mtu.reset();
+    far.peer.reset();
+    far.kind = nullptr;
+    return far;
+  }
+
+  // What an interface has from the one it is stacked on.
+  void leave_to_parent(const RunningLink& running, LinkDescription& link) const {
+    for (const auto& [key, parent] : links_) {
+      if (key.second != running.link.parent) continue;
+      if (!running.link_netns.empty() && key.first != running.link_netns) continue;
+      if (running.link_netns.empty() && find(key.first, running.link.name) != &running) continue;
+      if (parent.mac == running.mac) link.address.reset();
+      if (parent.link.mtu == running.link.mtu) link.mtu.reset();
+      return;
+    }
+  }
+
+  const Config& config_;
+  std::map<LinkKey, RunningLink> links_;
+  std::vector<NetworkNamespace> namespaces_;
+};
+
+// Ports come and go while the daemon runs.
+Status read_ports(Session& session, Config& config) {
+  std::vector<PortConfig> running;
+  RequestMessage message;
+  message.begin_generic(protocol::kCmdPortShow, NLM_F_DUMP);
+  Status done = session.request(Plan::Family::generic, message, [&](const nlmsghdr& answer) {
+    const Attributes attributes(answer, sizeof(genlmsghdr));
+    const std::string_view name = attributes.string(protocol::kPortName);
+    const auto known = std::ranges::find(config.ports, name, &PortConfig::name);
+    if (known != config.ports.end()) {
+      running.push_back(*known);
+      return;
+    }
+    PortConfig port;
+    port.name = name;
+    port.devargs = attributes.string(protocol::kPortDevargs);
+    const auto number = [&](uint16_t attribute, uint32_t absent) {
+      return static_cast<uint32_t>(attributes.number_or(attribute, absent));
+    };
+    port.rx_queues = number(protocol::kPortRxQueues, 0);
+    port.rx_descriptors = number(protocol::kPortRxDescriptors, port.rx_descriptors);
+    port.tx_descriptors = number(protocol::kPortTxDescriptors, port.tx_descriptors);
+    port.mtu = number(protocol::kPortMtu, port.mtu);
+    port.promiscuous = number(protocol::kPortPromiscuousWanted, 1) != 0;
+    running.push_back(std::move(port));
+  });
+  config.ports = std::move(running);
+  return done;
+}
+
+Result<std::vector<std::string>> read_namespaces(Session& session) {
+  std::vector<std::string> names;
+  RequestMessage message;
+  message.begin_generic(protocol::kCmdNetnsShow, NLM_F_DUMP);
+  Status done = session.request(Plan::Family::generic, message, [&names](const nlmsghdr& answer) {
+    names.emplace_back(Attributes(answer, sizeof(genlmsghdr)).string(protocol::kNetnsName));
+  });
+  if (!done) return std::unexpected(done.error());
+  std::ranges::sort(names, {},
+                    [](const std::string& name) { return std::pair(name != kDefaultNamespace, name); });
+  return names;
+}
+
+}  // namespace
+
+Result<LoadedConfig> read_loaded(Session& session) {
+  LoadedConfig loaded;
+  RequestMessage message;
+  message.begin_generic(protocol::kCmdConfigShow, NLM_F_DUMP);
+  Status done = session.request(Plan::Family::generic, message, [&loaded](const nlmsghdr& answer) {
+    const Attributes attributes(answer, sizeof(genlmsghdr));
+    loaded.settings += attributes.string(protocol::kConfigSettings);
+    loaded.text += attributes.string(protocol::kConfigText);
+    if (attributes.has(protocol::kConfigFile)) loaded.file = attributes.string(protocol::kConfigFile);
+  });
+  if (!done) return std::unexpected(done.error());
+  return loaded;
+}
+
+Result<std::string> dump_running(Session& session) {
+  const auto loaded = read_loaded(session);
+  if (!loaded) return std::unexpected(loaded.error());
+  auto config = mayfly::parse_config(loaded->settings, "the daemon's settings");
+  if (!config) return std::unexpected(config.error());
+  if (auto read = read_ports(session, *config); !read) return std::unexpected(read.error());
+  const auto names = read_namespaces(session);
+  if (!names) return std::unexpected(names.error());
+  RunningNetwork network(*config);
+  for (const std::string& name : *names)
+    if (auto read = network.read(session, name); !read) return std::unexpected(read.error());
+  config->network = network.finish();
+  return dump_config(*config);
+}
+
+}  // namespace mayfly::cli

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The network section of the configuration: made at start as a whole or not at all, dumped so that it loads back
+identically, and reloaded with what differs and nothing else."""
+
+import pytest
+
+from control import GENERIC, GENERIC_FAMILY, Client, generic
+from frames import routed, udp
+from lab import eventually
+from test_daemon import NULL, check, fails
+
+CONFIG_BEGIN = 24
+
+FULL = """
+mbufs: {count: 2048}
+ports: [{name: port0, devargs: "net_null0,no-rx=1"}, {name: port1, devargs: "net_null1,no-rx=1"}]
+network:
+  - netns: default
+    interfaces:
+      - {name: 'sub{}', type: vlan, count: 1000, link: port0, id: 1-40, inner: 1-25, group: 7, up: true, unnumbered: lo100}
+      - {name: lo100, type: dummy, up: true, alias: the gateway}
+      - {name: v0, type: veth, up: true, peer: {name: v1, netns: blue, up: true}}
+      - {name: q0, type: vlan, link: port0, id: 100, protocol: 802.1ad, up: true, mtu: 1400, rp_filter: strict,
+         proxy_arp: true, proxy_nd: true, addrgenmode: none}
+      - {name: port0, type: port, mtu: 1496, up: true, group: 3}
+    addresses:
+      - {address: 10.0.0.1/24, dev: port0}
+      - {address: 100.64.0.1/16, dev: lo100}
+      - {address: '2001:db8::1/64', dev: port0, nodad: true}
+    routes:
+      - {to: default, via: 10.0.0.254}
+      - {to: 10.66.0.0/16, type: blackhole}
+      - {to: 100.64.0.5/32, dev: sub5, metric: 10}
+      - {to: '2001:db8:1::/48', via: '2001:db8::2', protocol: boot}
+    neighbours:
+      - {address: 10.0.0.2, lladdr: 02:00:00:00:00:02, dev: port0}
+      - {address: 100.64.0.5, lladdr: 02:00:00:00:00:05, dev: sub5}
+  - netns: blue
+    interfaces:
+      - {name: port1, type: port, up: true}
+      - {name: b0, type: vlan, link: port0, link_netns: default, id: 200, up: true}
+    addresses:
+      - {address: 10.0.0.1/24, dev: port1}
+    routes:
+      - {to: default, via: 10.0.0.254, dev: port1}
+"""
+
+
+def started(lab, config, **more):
+    return lab.daemon(ports={}, config=config, **more)
+
+
+def written(daemon, text, name="new.yaml"):
+    path = daemon.directory / name
+    path.write_text(text)
+    return path
+
+
+def reload(daemon, text):
+    return daemon(f"config reload {written(daemon, text)}").splitlines()
+
+
+def identities(daemon):
+    return {link["ifname"]: (link["id"], link["ifindex"]) for link in daemon.json("link show")}
+
+
+@pytest.mark.sanitizer
+def test_a_full_file_at_start_is_dumped_and_loads_back(lab):
+    daemon = started(lab, FULL)
+    assert daemon.count("group 7") == 1000
+    assert daemon.link("sub999")["linkinfo"]["info_data"] == {"protocol": "802.1Q", "id": 40, "inner": 25}
+    assert daemon.link("sub999")["unnumbered"] == "lo100"
+    assert daemon.link("port0")["mtu"] == 1496
+    assert {link["ifname"] for link in daemon.json("-n blue link show")} == {"port1", "b0", "v1"}
+    assert daemon.json("route get 100.64.0.5")[0]["dev"] == "sub5"
+    assert daemon.json("route get 10.66.1.1")[0]["type"] == "blackhole"
+    assert daemon("config show") == FULL
+    first = daemon("config dump")
+    daemon.stop()
+    again = started(lab, first)
+    assert again("config dump") == first
+    assert again.count("group 7") == 1000
+    again("link del sub7")
+    assert again("config dump") != first
+
+
+@pytest.mark.parametrize("network, line, texts", [
+    ("addresses: [{address: 10.0.0.1/24, dev: port0},\n      {address: 10.1.0.1/24, dev: nope}]", 7,
+     ["addr add 10.1.0.1/24 dev nope", "'nope' does not exist"]),
+    ("interfaces:\n      - {name: 'a{}', type: vlan, link: port0, id: 1-10}\n"
+     "      - {name: b, type: vlan, link: port0, id: 5}", 8, ["link add b", "id 5"]),
+    ("routes: [{to: default, via: 192.0.2.1}]", 6, ["192.0.2.1"]),
+])
+def test_what_fails_half_way_at_start_ends_it(lab, network, line, texts):
+    config = f"mbufs: {{count: 2048}}\nports:\n  - {{name: port0, devargs: 'net_null0,no-rx=1'}}\nnetwork:\n  - netns: default\n    {network}\n"
+    fails(lab, 1, f"mayflyd.yaml:{line}: ", *texts, ports={}, config=config)
+
+
+@pytest.mark.parametrize("network, line, texts", [
+    ("- {netns: default, interfaces: [{name: a, type: tunnel}]}", 2, ["type", "tunnel", "vlan", "dummy", "veth"]),
+    ("- {netns: default, interfaces: [{name: a, type: vlan, id: 5}]}", 2, ["link", "mandatory"]),
+    ("- {netns: default, interfaces: [{name: a, type: vlan, link: p, id: 4095}]}", 2, ["4095", "1..4094"]),
+    ("- {netns: default, interfaces: [{name: a, type: dummy, id: 5}]}", 2, ["id", "type dummy has no such key"]),
+    ("- netns: default\n  interfaces:\n    - {name: a, type: dummy}\n    - {name: a, type: dummy}", 5, ["already", ":4"]),
+    ("- {netns: default, interfaces: [{name: s, count: 5, type: dummy}]}", 2, ["5 interfaces need a field"]),
+    ("- {netns: default, addresses: [{address: 10.0.0.300, dev: a}]}", 2, ["10.0.0.300"]),
+    ("- {netns: default, routes: [{to: 10.0.0.1/8, dev: a}]}", 2, ["10.0.0.0/8"]),
+    ("- {netns: default, routes: [{to: default}]}", 2, ["via", "dev"]),
+    ("- {netns: default, neighbours: [{address: 10.0.0.2, dev: a}]}", 2, ["lladdr", "mandatory"]),
+    ("- {netns: default}\n- {netns: default}", 3, ["already", ":2"]),
+    ("- {interfaces: []}", 2, ["netns", "mandatory"]),
+])
+def test_what_is_wrong_in_itself_is_refused_before_anything_runs(lab, network, line, texts):
+    done = check(lab, f"network:\n{network}\n")
+    assert done.returncode == 1 and f"check.yaml:{line}: network" in done.stderr, done.stderr
+    for text in texts:
+        assert text in done.stderr, done.stderr
+
+
+def test_check_prints_the_memory(lab):
+    said = check(lab, FULL, "--workers", "2").stdout
+    for text in ("1,005 interfaces", "5 routes", "2 neighbours", "4 addresses", "1 namespaces"):
+        assert text in said, said
+    assert "8.0 MiB for 2,048" in said, "an mbuf has a page of its own without hugepages: " + said
+
+
+BASE = """
+network:
+  - netns: default
+    interfaces:
+      - {name: keep, type: vlan, link: p0, id: 5, up: true}
+      - {name: 's{}', type: vlan, count: 100, link: p0, id: 100, inner: 1-200, up: true}
+      - {name: old, type: dummy, up: true}
+      - {name: set, type: dummy, group: 1, up: true}
+    addresses:
+      - {address: 10.0.0.1/24, dev: keep}
+      - {address: 10.9.0.1/24, dev: old}
+    routes:
+      - {to: 10.77.0.0/16, via: 10.0.0.2}
+    neighbours:
+      - {address: 10.0.0.2, lladdr: 02:00:00:00:00:02, dev: keep}
+"""
+
+
+@pytest.fixture
+def wired(lab):
+    netns = lab.netns("router")
+    host = lab.raw_host("host", netns, "d0")
+    daemon = lab.daemon(netns, {"p0": "net_af_packet0,iface=d0"}, config=BASE)
+    return daemon, host
+
+
+@pytest.mark.sanitizer
+def test_a_reload_makes_the_difference_and_leaves_the_rest_alone(wired):
+    daemon, host = wired
+    before = identities(daemon)
+
+    def flows():
+        packet = udp(daemon.link("p0")["address"], host.mac, "10.0.0.2", "10.77.1.1", tags=[5])
+        host.send(packet)
+        host.expect(routed(packet, daemon.link("keep")["address"], "02:00:00:00:00:02"))
+
+    flows()
+    rx = daemon.link("keep")["stats64"]["rx"]["packets"]
+    wanted = (BASE.replace("count: 100", "count: 103").replace("group: 1", "group: 2")
+              .replace("      - {name: old, type: dummy, up: true}\n", "")
+              .replace("      - {address: 10.9.0.1/24, dev: old}\n", "")
+              + "  - netns: blue\n    interfaces: [{name: new, type: dummy, up: true}]\n"
+              + "    addresses: [{address: 10.0.0.1/24, dev: new}]\n")
+    dry = daemon(f"config reload {written(daemon, wanted)} --dry-run").splitlines()
+    assert identities(daemon) == before
+    assert reload(daemon, wanted) == dry == [
+        "- addr del 10.9.0.1/24 dev old",
+        "- link del old",
+        "+ netns add blue",
+        "+ link bulk add name s{} count 103 link p0 up type vlan id 100 inner 1-200: all behind the first 100",
+        "~ link set set group 2",
+        "+ link add new up type dummy netns blue",
+        "+ addr add 10.0.0.1/24 dev new netns blue",
+    ]
+    after = identities(daemon)
+    assert {name: after[name] for name in before if name != "old"} == {name: who for name, who in before.items() if name != "old"}
+    assert set(after) - set(before) == {"s100", "s101", "s102"} and "old" not in after
+    assert daemon.link("set")["group"] == "2"
+    assert daemon("config show") == wanted
+    assert reload(daemon, wanted) == []
+    flows()
+    eventually(lambda: daemon.link("keep")["stats64"]["rx"]["packets"], rx + 1, "the counter goes on")
+    # And back: what was made goes, and the template shrinks from its end.
+    document = daemon.json(f"config reload {written(daemon, BASE)}")
+    assert document["applied"] and {change["change"] for change in document["changes"]} == {"removed", "changed", "added"}
+    assert set(identities(daemon)) == set(before)
+    assert [netns["name"] for netns in daemon.json("netns list")] == ["default"]
+    flows()
+
+
+@pytest.mark.sanitizer
+def test_a_reload_that_fails_changes_nothing(wired):
+    daemon, _ = wired
+    before, dump = identities(daemon), daemon("config dump")
+    daemon("link add taken link p0 type vlan id 77")
+    wanted = (BASE.replace("count: 100", "count: 110").replace("group: 1", "group: 2")
+              .replace("to: 10.77.0.0/16", "to: 10.78.0.0/16")
+              .replace("{name: old, type: dummy", "{name: clash, type: vlan, link: p0, id: 77}\n      - {name: old, type: dummy")
+              + "  - netns: blue\n    interfaces: [{name: new, type: dummy, up: true}]\n")
+    path = written(daemon, wanted)
+    daemon.refuse(f"config reload {path}", f"{path}:7: link add clash", "Nothing was changed")
+    daemon("link del taken")
+    assert identities(daemon) == before
+    assert daemon("config dump") == dump
+    assert daemon("config show") == BASE
+    # What is wrong in itself does not even reach the daemon.
+    path = written(daemon, BASE.replace("id: 5,", "id: 5000,"))
+    daemon.refuse(f"config reload {path}", f"{path}:5: ", "1..4094")
+    assert daemon("config show") == BASE
+
+
+def test_an_interface_that_is_made_anew_takes_what_hangs_on_it_along(wired):
+    daemon, _ = wired
+    before = identities(daemon)
+    assert reload(daemon, BASE.replace("link: p0, id: 5,", "link: p0, id: 6,")) == [
+        "- neigh del 10.0.0.2 lladdr 02:00:00:00:00:02 dev keep",
+        "- route del 10.77.0.0/16 via 10.0.0.2",
+        "- addr del 10.0.0.1/24 dev keep",
+        "- link del keep",
+        "+ link add keep link p0 up type vlan id 6",
+        "+ addr add 10.0.0.1/24 dev keep",
+        "+ route add 10.77.0.0/16 via 10.0.0.2",
+        "+ neigh add 10.0.0.2 lladdr 02:00:00:00:00:02 dev keep",
+    ]
+    after = identities(daemon)
+    assert {name for name in before if before[name] != after[name]} == {"keep"}
+    assert daemon.json("route get 10.77.1.1")[0]["gateway"] == "10.0.0.2"
+
+
+def test_one_at_a_time(wired):
+    daemon, _ = wired
+    path = written(daemon, BASE)
+    with Client(daemon.socket_path, GENERIC_FAMILY) as client:
+        assert client.ask(GENERIC, generic(CONFIG_BEGIN))[1] is None
+        answer = daemon.refuse(f"config reload {path}", "client ", "pid ", "is changing it")
+        assert "Nothing" not in answer.err
+        daemon(f"config reload {path} --dry-run")
+    # The lock went with its holder.
+    eventually(lambda: daemon.cli(f"config reload {path}").status, 0, "the lock is free")
+
+
+def test_other_sections_need_a_restart(wired):
+    daemon, _ = wired
+    lines = reload(daemon, BASE.replace("group: 1", "group: 4") + "workers: {count: 2}\nmbufs: {count: 4096}\n")
+    assert lines == ["~ link set set group 4", "! mbufs: needs a restart", "! workers: needs a restart"]
+    assert daemon.link("set")["group"] == "4"
+
+
+def test_what_was_deleted_by_hand_is_no_obstacle(wired):
+    daemon, _ = wired
+    daemon("link del old")
+    reload(daemon, BASE.replace("      - {name: old, type: dummy, up: true}\n", "")
+           .replace("      - {address: 10.9.0.1/24, dev: old}\n", ""))
+    assert "old" not in identities(daemon)
