@@ -9,7 +9,7 @@ from frames import routed, udp
 from lab import eventually
 from test_daemon import NULL, check, fails
 
-CONFIG_BEGIN = 24
+CONFIG_BEGIN = 25
 
 FULL = """
 mbufs: {count: 2048}
