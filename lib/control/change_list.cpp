@@ -42,7 +42,11 @@ ChangeList::ChangeList(Dataplane& dataplane, std::vector<Change> changes, std::s
 
 ChangeList::~ChangeList() {
   connection_.close("the change of the configuration ends");
-  while (!connection_.finished()) connection_.run(Deadline::never());
+  // What is under way may wait for a grace period, which nobody else collects here.
+  while (!connection_.finished()) {
+    connection_.run(Deadline::never());
+    dataplane_.reclaim.collect(Deadline::never());
+  }
 }
 
 Operation::Progress ChangeList::step(const Deadline& deadline) {

@@ -56,16 +56,12 @@ void write_kind(MessageWriter& writer, const Interface& interface) {
 }
 
 // What differs from the defaults.
-void write_settings(MessageWriter& writer, const InterfaceTable& table, const Interface& interface) {
-  const uint32_t flags = interface.flags.load(std::memory_order_relaxed);
-  if ((flags & Interface::kRpFilterStrict) != 0) writer.put_u8(kAttrRpFilter, 1);
-  if ((flags & Interface::kProxyArp) != 0) writer.put_u8(kAttrProxyArp, 1);
-  if ((flags & Interface::kProxyNd) != 0) writer.put_u8(kAttrProxyNd, 1);
-  if ((flags & Interface::kNoLinkLocal) != 0) writer.put_u8(kAttrAddrGenMode, 1);
-  const uint32_t lender = interface.unnumbered.load(std::memory_order_relaxed);
-  if (lender != kNoInterface && table.exists(lender) &&
-      table.interface(lender).id == interface.unnumbered_id.load(std::memory_order_relaxed))
-    writer.put_string(kAttrUnnumbered, table.record(lender).name);
+void write_settings(MessageWriter& writer, const Dataplane& dataplane, uint32_t ifindex) {
+  const uint32_t flags = dataplane.interfaces.interface(ifindex).flags.load(std::memory_order_relaxed);
+  for (const LinkSetting& setting : link_settings())
+    if ((flags & setting.flag) != 0) writer.put_u8(setting.attribute, 1);
+  if (const uint32_t lender = dataplane.addressing.lender_of(ifindex); lender != kNoInterface)
+    writer.put_string(kAttrUnnumbered, dataplane.interfaces.record(lender).name);
 }
 
 // Looks through the drop tables of all workers: for a single interface only, not for dumps.
@@ -165,7 +161,7 @@ void write_link(Connection& connection, uint32_t ifindex, uint32_t sequence, uin
     writer.put_string(kAttrPeer, table.record(peer).name);
     writer.put_string(kAttrPeerNetns, table.interface(peer).netns.own()->name);
   }
-  write_settings(writer, table, interface);
+  write_settings(writer, dataplane, ifindex);
   if (record.alias != nullptr) writer.put_string(IFLA_IFALIAS, record.alias);
   write_kind(writer, interface);
   write_statistics(writer, table, ifindex);

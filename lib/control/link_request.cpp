@@ -50,14 +50,7 @@ constexpr AttributeSpec kPeerSpecs[] = {
     {kAttrNetns, AttributeSpec::Type::string, "peer netns", kMostNetnsNameBytes},
 };
 
-struct Setting {
-  uint16_t attribute;
-  uint32_t flag;
-  std::string_view word;
-  std::string_view values;
-};
-
-constexpr Setting kSettings[] = {
+constexpr LinkSetting kSettings[] = {
     {kAttrRpFilter, Interface::kRpFilterStrict, "rp_filter", "0 (off), 1 (strict)"},
     {kAttrProxyArp, Interface::kProxyArp, "proxy_arp", "0 (off), 1 (on)"},
     {kAttrProxyNd, Interface::kProxyNd, "proxy_nd", "0 (off), 1 (on)"},
@@ -144,6 +137,10 @@ Status read_kind(const Dataplane& dataplane, Netns& netns, const RequestAttribut
 
 }  // namespace
 
+std::span<const LinkSetting> link_settings() noexcept {
+  return kSettings;
+}
+
 std::span<const AttributeSpec> link_attribute_specs() noexcept {
   return kLinkSpecs;
 }
@@ -174,7 +171,7 @@ Result<Netns*> find_target_netns(const Dataplane& dataplane, Netns& netns,
 
 Result<SettingsChange> parse_settings(const RequestAttributes& attributes) {
   SettingsChange change;
-  for (const Setting& setting : kSettings) {
+  for (const LinkSetting& setting : kSettings) {
     const auto value = attributes.u8(setting.attribute);
     if (!value) continue;
     if (*value > 1)
@@ -194,7 +191,7 @@ Result<uint32_t> parse_unnumbered(const Dataplane& dataplane, const Netns& netns
   if (lender == kNoInterface)
     return fail_attribute(kAttrUnnumbered, ENODEV, "unnumbered: interface '{}' does not exist in netns '{}'",
                           *name, netns.name);
-  if (dataplane.interfaces.interface(lender).unnumbered.load(std::memory_order_relaxed) != kNoInterface)
+  if (dataplane.addressing.lender_of(lender) != kNoInterface)
     return fail_attribute(kAttrUnnumbered, EINVAL, "unnumbered: '{}' is unnumbered itself", *name);
   return lender;
 }

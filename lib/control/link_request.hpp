@@ -23,6 +23,15 @@ Result<uint32_t> find_interface(const Dataplane& dataplane, const Netns& netns, 
 Result<Netns*> find_target_netns(const Dataplane& dataplane, Netns& netns,
                                  const RequestAttributes& attributes);
 
+// Each of Interface::kSettings with its attribute, a u8 that is 1 where the flag is set.
+struct LinkSetting {
+  uint16_t attribute;
+  uint32_t flag;
+  std::string_view word;
+  std::string_view values;
+};
+std::span<const LinkSetting> link_settings() noexcept;
+
 // Which of Interface::kSettings a request names, and those of them that it switches on.
 struct SettingsChange {
   uint32_t named = 0;

@@ -106,7 +106,11 @@ Status ControlServer::open() {
 void ControlServer::close() {
   dataplane_.configuration.stop();
   for (auto& connection : connections_) connection->close("the daemon stops");
-  while (std::ranges::any_of(connections_, [](const auto& c) { return !c->finished(); })) run_slices();
+  // What is under way may wait for a grace period, which nobody else collects any more.
+  while (std::ranges::any_of(connections_, [](const auto& c) { return !c->finished(); })) {
+    run_slices();
+    dataplane_.reclaim.collect(Deadline::never());
+  }
   connections_.clear();
   if (listen_fd_ < 0) return;
   ::close(listen_fd_);

@@ -277,21 +277,15 @@ void Addressing::detach(uint32_t ifindex, RetireList&) {
 }
 
 Status Addressing::set_unnumbered(uint32_t ifindex, uint32_t lender) {
-  Interface& interface = interfaces_.interface(ifindex);
-  if (lender == kNoInterface) {
-    interface.unnumbered.store(kNoInterface, std::memory_order_relaxed);
-    return {};
+  if (lender != kNoInterface) {
+    const char* name = interfaces_.record(lender).name;
+    if (lender == ifindex)
+      return fail(EINVAL, "unnumbered '{}': an interface cannot use its own addresses", name);
+    if (interfaces_.interface(lender).netns.own() != interfaces_.interface(ifindex).netns.own())
+      return fail(EINVAL, "unnumbered '{}': of another namespace", name);
+    if (lender_of(lender) != kNoInterface) return fail(EINVAL, "unnumbered '{}': is unnumbered itself", name);
   }
-  const char* name = interfaces_.record(lender).name;
-  const Interface& from = interfaces_.interface(lender);
-  if (lender == ifindex)
-    return fail(EINVAL, "unnumbered '{}': an interface cannot use its own addresses", name);
-  if (from.netns.own() != interface.netns.own())
-    return fail(EINVAL, "unnumbered '{}': of another namespace", name);
-  if (lender_of(lender) != kNoInterface) return fail(EINVAL, "unnumbered '{}': is unnumbered itself", name);
-  // A worker that meets one word of the old and one of the new sees nobody for that moment.
-  interface.unnumbered_id.store(from.id, std::memory_order_relaxed);
-  interface.unnumbered.store(lender, std::memory_order_relaxed);
+  interfaces_.set_unnumbered(ifindex, lender);
   return {};
 }
 

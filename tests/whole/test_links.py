@@ -10,6 +10,19 @@ def routes(mayfly, words=""):
             for route in mayfly.json(f"route show table all {words}")}
 
 
+# unnumbered
+
+
+def test_a_lender_that_is_gone_is_none(mayfly):
+    mayfly.batch("link add lo1 type dummy", "link add a unnumbered lo1 type dummy", "link add b type dummy")
+    assert mayfly.link("a")["unnumbered"] == "lo1"
+    mayfly.refuse("link set b unnumbered a", "'a' is unnumbered itself")
+    mayfly("link del lo1")
+    assert "unnumbered" not in mayfly.link("a")
+    mayfly("link set b unnumbered a")
+    assert mayfly.link("b")["unnumbered"] == "a"
+
+
 # link add, show
 
 

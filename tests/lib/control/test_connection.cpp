@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "control/change_list.hpp"
 #include "control_world.hpp"
 
 namespace mayfly {
@@ -97,6 +98,39 @@ TEST(Connection, AChainReachesOverDatagrams) {
   Datagram second;
   second.remove("kept", protocol::kFlagChained);
   EXPECT_EQ(codes(client.exchange(second.bytes())), std::vector{ECANCELED});
+}
+
+// A port must be moved out of a dying namespace, which takes a grace period: with nobody left to collect it,
+// the end of the list must not wait for ever.
+TEST(Connection, ADeleteUnderWayIsFinishedWhenItsListEnds) {
+  ControlWorld world;
+  Dataplane& dataplane = world.dataplane();
+  InterfaceTable& table = world.interfaces();
+  Netns& blue = **dataplane.netnses.add("blue");
+  table.suspend(world.port(), true);
+  table.move(world.port(), &blue, "port0");
+  table.suspend(world.port(), false);
+
+  alignas(8) char buffer[256] = {};
+  nlmsghdr* message = mnl_nlmsg_put_header(buffer);
+  message->nlmsg_type = protocol::kGenericFamilyId;
+  message->nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK;
+  auto* header = static_cast<genlmsghdr*>(mnl_nlmsg_put_extra_header(message, sizeof(genlmsghdr)));
+  header->cmd = protocol::kCmdNetnsDel;
+  header->version = protocol::kGenericVersion;
+  mnl_attr_put_strz(message, protocol::kNetnsName, "blue");
+  Change change;
+  change.generic = true;
+  change.netns = "default";
+  const auto* bytes = reinterpret_cast<const std::byte*>(buffer);
+  change.messages.assign(bytes, bytes + NLMSG_ALIGN(message->nlmsg_len));
+  {
+    ChangeList list(dataplane, {change}, "test");
+    EXPECT_NE(list.step(Deadline::after_ns(kNsPerMs)), Operation::Progress::done)
+        << "nothing is collected here";
+  }
+  EXPECT_EQ(dataplane.netnses.find("blue"), nullptr);
+  EXPECT_EQ(table.find(&dataplane.netnses.initial(), "port0"), world.port());
 }
 
 }  // namespace
