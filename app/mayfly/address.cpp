@@ -119,9 +119,9 @@ Json addresses_json(const std::vector<Address>& addresses, std::string_view devi
                {"prefixlen", address.prefix.length},
                {"scope", name_of(kScopes, address.scope)}};
     for (const Named& flag : kFlags)
-      if ((address.flags & flag.number) != 0) entry[std::string(flag.name)] = true;
-    if (v4) entry["label"] = device;
-    list.push_back(std::move(entry));
+      if ((address.flags & flag.number) != 0) entry.set(flag.name, true);
+    if (v4) entry.set("label", device);
+    list.push_back(entry);
   }
   return list;
 }
@@ -152,7 +152,7 @@ Result<int> show_addresses(Session& session, Plan& plan, std::string_view device
     const std::vector<Address>& addresses = found == by_index.end() ? none : found->second;
     if (options.json) {
       Json link = link_json(answer, attributes, options, session.boot_id());
-      link["addr_info"] = addresses_json(addresses, name);
+      link.set("addr_info", addresses_json(addresses, name));
       array.add(link);
     } else if (options.brief) {
       print_brief(session.out(), attributes, addresses);

@@ -88,22 +88,23 @@ void print_text(Output& out, const BulkOperation& operation, const BulkResult& r
 Json result_json(const BulkOperation& operation, const BulkResult& result, std::string_view boot_id) {
   Json failures = Json::array();
   for (const Failure& failure : result.failures) {
-    failures.push_back({{"ifname", failure.name}, {"errno", failure.code}, {"text", failure.text}});
-    if (!failure.place.empty()) failures.back()["place"] = failure.place;
+    Json entry{{"ifname", failure.name}, {"errno", failure.code}, {"text", failure.text}};
+    if (!failure.place.empty()) entry.set("place", failure.place);
+    failures.push_back(entry);
   }
   Json document{{"operation", operation.name}, {"dry_run", operation.dry_run}, {"matched", result.matched}};
   if (operation.replaces)
-    document.update(Json{{"created", result.created},
-                         {"kept", result.kept},
-                         {"changed", result.changed},
-                         {"deleted", result.deleted}});
+    document.update({{"created", result.created},
+                     {"kept", result.kept},
+                     {"changed", result.changed},
+                     {"deleted", result.deleted}});
   else
-    document[std::string(operation.did)] = result.changed;
-  document["failed"] = result.failed;
-  document["duration_ns"] = result.duration_ns;
-  if (operation.deletes || operation.replaces) document["to_reclaim_bytes"] = result.to_reclaim;
-  document["failures"] = std::move(failures);
-  document["boot_id"] = boot_id;
+    document.set(operation.did, result.changed);
+  document.set("failed", result.failed);
+  document.set("duration_ns", result.duration_ns);
+  if (operation.deletes || operation.replaces) document.set("to_reclaim_bytes", result.to_reclaim);
+  document.set("failures", failures);
+  document.set("boot_id", boot_id);
   return document;
 }
 

@@ -9,11 +9,16 @@
 #include <cstring>
 #include <unordered_map>
 
+#include <nlohmann/json.hpp>
+
 #include "dressing.hpp"
 #include "output.hpp"
 
 namespace mayfly::cli {
 namespace {
+
+// As it was read; what the CLI writes is Json (json.hpp).
+using ReadJson = nlohmann::ordered_json;
 
 constexpr size_t kInputChunk = 256 * 1024;
 
@@ -240,7 +245,7 @@ Status parse_csv(std::string_view name, std::string_view text, Rows& rows) {
   }
 }
 
-Result<std::string> json_value(const Json& value) {
+Result<std::string> json_value(const ReadJson& value) {
   if (value.is_null()) return std::string{};
   if (value.is_string()) return value.get<std::string>();
   if (value.is_boolean()) return std::string(value.get<bool>() ? "true" : "false");
@@ -249,7 +254,7 @@ Result<std::string> json_value(const Json& value) {
     return fail(EINVAL, "'{}': accepted a string, a whole number, true, false, or a list of strings",
                 value.dump());
   std::string all;
-  for (const Json& each : value) {
+  for (const ReadJson& each : value) {
     if (!each.is_string()) return fail(EINVAL, "'{}': accepted a string", each.dump());
     all += fmt::format("{}{}", all.empty() ? "" : " ", each.get<std::string>());
   }
@@ -257,22 +262,22 @@ Result<std::string> json_value(const Json& value) {
 }
 
 // The parser itself keeps the last of several equal keys and is silent about it.
-Result<Json> parse_object(std::string_view line) {
+Result<ReadJson> parse_object(std::string_view line) {
   std::vector<std::string> keys;
   std::string twice;
-  const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    if (event != Json::parse_event_t::key || depth != 1) return true;
+  const auto watch = [&](int depth, ReadJson::parse_event_t event, ReadJson& parsed) {
+    if (event != ReadJson::parse_event_t::key || depth != 1) return true;
     const auto key = parsed.get<std::string>();
     if (std::ranges::find(keys, key) != keys.end()) twice = key;
     keys.push_back(key);
     return true;
   };
   try {
-    Json object = Json::parse(line, watch);
+    ReadJson object = ReadJson::parse(line, watch);
     if (!twice.empty()) return fail(EINVAL, "column '{}': given twice", twice);
     if (!object.is_object()) return fail(EINVAL, "expected an object in {{}}");
     return object;
-  } catch (const Json::exception& error) {
+  } catch (const ReadJson::exception& error) {
     return fail(EINVAL, "no JSON: {}", error.what());
   }
 }

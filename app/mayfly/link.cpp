@@ -185,8 +185,8 @@ Result<int> show_which(Session& session, Plan& plan, std::string_view port, std:
   if (!done) return std::unexpected(done.error());
   if (session.options().json) {
     Json answer{{"link", port}, {"tags", tags}};
-    if (!name.empty()) answer.update(Json{{"ifname", name}, {"ifindex", ifindex}});
-    if (!drop.empty()) answer["drop"] = drop;
+    if (!name.empty()) answer.update({{"ifname", name}, {"ifindex", ifindex}});
+    if (!drop.empty()) answer.set("drop", drop);
     session.out().write_json(answer, session.options().pretty);
     return kExitOk;
   }

@@ -193,11 +193,11 @@ Json kind_json(const Kind& kind) {
     const auto value = parameter_value(parameter, *kind.data);
     if (!value) continue;
     if (parameter.type == KindParameter::Type::ethertype)
-      data[std::string(parameter.word)] = format_ethertype(*value);
+      data.set(parameter.word, format_ethertype(*value));
     else
-      data[std::string(parameter.word)] = *value;
+      data.set(parameter.word, *value);
   }
-  if (!data.empty()) info["info_data"] = std::move(data);
+  if (!data.empty()) info.set("info_data", data);
   return info;
 }
 
@@ -252,38 +252,37 @@ Json link_json(const nlmsghdr& answer, const Attributes& attributes, const Optio
   Json link{{"ifindex", fixed_of(answer).ifi_index}};
   const std::string_view parent = attributes.string(protocol::kAttrDevice);
   const std::string_view peer = attributes.string(protocol::kAttrPeer);
-  if (!parent.empty() || !peer.empty()) link["link"] = parent.empty() ? peer : parent;
+  if (!parent.empty() || !peer.empty()) link.set("link", parent.empty() ? peer : parent);
   if (attributes.has(protocol::kAttrLinkNetns))
-    link["link_netns"] = attributes.string(protocol::kAttrLinkNetns);
-  if (!peer.empty()) link["peer_netns"] = attributes.string(protocol::kAttrPeerNetns);
-  link["ifname"] = attributes.string(IFLA_IFNAME);
-  link["flags"] = flag_names(fixed_of(answer).ifi_flags);
-  link["mtu"] = attributes.number_or(IFLA_MTU, 0);
-  link["operstate"] = link_state(attributes);
-  link["group"] = group_name(attributes);
-  link["link_type"] = "ether";
+    link.set("link_netns", attributes.string(protocol::kAttrLinkNetns));
+  if (!peer.empty()) link.set("peer_netns", attributes.string(protocol::kAttrPeerNetns));
+  link.set("ifname", attributes.string(IFLA_IFNAME));
+  link.set("flags", flag_names(fixed_of(answer).ifi_flags));
+  link.set("mtu", attributes.number_or(IFLA_MTU, 0));
+  link.set("operstate", link_state(attributes));
+  link.set("group", group_name(attributes));
+  link.set("link_type", "ether");
   const std::string address = address_text(attributes);
-  if (!address.empty()) link.update(Json{{"address", address}, {"broadcast", format_mac(kBroadcastMac)}});
+  if (!address.empty()) link.update({{"address", address}, {"broadcast", format_mac(kBroadcastMac)}});
   const std::string_view alias = attributes.string(IFLA_IFALIAS);
-  if (!alias.empty()) link["ifalias"] = alias;
+  if (!alias.empty()) link.set("ifalias", alias);
   for (const Setting& setting : kSettings)
-    if (attributes.number_or(setting.attribute, 0) != 0) link[std::string(setting.word)] = setting.value;
+    if (attributes.number_or(setting.attribute, 0) != 0) link.set(setting.word, setting.value);
   if (attributes.has(protocol::kAttrUnnumbered))
-    link["unnumbered"] = attributes.string(protocol::kAttrUnnumbered);
+    link.set("unnumbered", attributes.string(protocol::kAttrUnnumbered));
   const Kind kind = kind_of(attributes);
-  if (!kind.name.empty()) link["linkinfo"] = kind_json(kind);
+  if (!kind.name.empty()) link.set("linkinfo", kind_json(kind));
   if (options.statistics) {
-    if (const auto counters = counters_of(attributes)) link["stats64"] = counters_json(*counters);
+    if (const auto counters = counters_of(attributes)) link.set("stats64", counters_json(*counters));
     Json drops = Json::object();
-    each_drop(attributes,
-              [&drops](std::string_view reason, uint64_t total) { drops[std::string(reason)] = total; });
-    link["drops"] = std::move(drops);
+    each_drop(attributes, [&drops](std::string_view reason, uint64_t total) { drops.set(reason, total); });
+    link.set("drops", drops);
   }
-  if (const auto children = attributes.number(protocol::kAttrChildren)) link["children"] = *children;
-  link["id"] = attributes.number_or(protocol::kAttrId, 0);
-  link["created_ns"] = attributes.number_or(protocol::kAttrCreated, 0);
-  link["netns"] = attributes.string(protocol::kAttrNetns);
-  link["boot_id"] = boot_id;
+  if (const auto children = attributes.number(protocol::kAttrChildren)) link.set("children", *children);
+  link.set("id", attributes.number_or(protocol::kAttrId, 0));
+  link.set("created_ns", attributes.number_or(protocol::kAttrCreated, 0));
+  link.set("netns", attributes.string(protocol::kAttrNetns));
+  link.set("boot_id", boot_id);
   return link;
 }
 

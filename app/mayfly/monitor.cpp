@@ -31,8 +31,8 @@ void print_json(Session& session, const nlmsghdr& event, const Attributes& attri
             {"netns", attributes.string(protocol::kAttrNetns)}};
   else
     json = link_json(event, attributes, session.options(), session.boot_id());
-  json["event"] = event_name(event);
-  session.out().print("{}\n", json_text(json, false));
+  json.set("event", event_name(event));
+  session.out().write_json(json, false);
 }
 
 void print_event(Session& session, const nlmsghdr& event) {

@@ -133,9 +133,9 @@ Result<int> show_neighbours(Session& session, Plan& plan, uint16_t states) {
     const bool router = (fixed.ndm_flags & NTF_ROUTER) != 0;
     if (options.json) {
       Json neighbour{{"dst", address}, {"dev", device}};
-      if (!mac.empty()) neighbour["lladdr"] = mac;
-      if (router) neighbour["router"] = nullptr;
-      neighbour["state"] = state_names(fixed.ndm_state);
+      if (!mac.empty()) neighbour.set("lladdr", mac);
+      if (router) neighbour.set("router", nullptr);
+      neighbour.set("state", state_names(fixed.ndm_state));
       array.add(neighbour);
     } else {
       session.out().print("{} dev {}{}{}{} {}\n", address, device, mac.empty() ? "" : " lladdr ", mac,

@@ -9,19 +9,13 @@
 
 namespace mayfly::cli {
 
-namespace {
-
-constexpr int kIndent = 4;
-
-}  // namespace
-
 void Output::write(std::string_view text) {
   buffer_ += text;
   if (buffer_.size() >= kFlushAt) flush();
 }
 
 void Output::write_json(const Json& document, bool pretty) {
-  write(json_text(document, pretty));
+  write(pretty ? document.pretty() : document.text());
   write("\n");
 }
 
@@ -52,13 +46,13 @@ void JsonArray::add(const Json& element) {
   if (!empty_) output_.write(",");
   empty_ = false;
   if (!pretty_) {
-    output_.write(json_text(element, false));
+    output_.write(element.text());
     return;
   }
-  std::string text = json_text(element, true);
-  for (size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at + 1 + kIndent))
-    text.insert(at + 1, kIndent, ' ');
-  output_.print("\n{:{}}{}", "", kIndent, text);
+  std::string text = element.pretty();
+  for (size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at + 1 + Json::kIndent))
+    text.insert(at + 1, Json::kIndent, ' ');
+  output_.print("\n{:{}}{}", "", Json::kIndent, text);
 }
 
 void JsonArray::end() {
@@ -66,10 +60,6 @@ void JsonArray::end() {
   output_.write(pretty_ && !empty_ ? "\n]\n" : "]\n");
   begun_ = false;
   empty_ = true;
-}
-
-std::string json_text(const Json& document, bool pretty) {
-  return document.dump(pretty ? kIndent : -1, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string format_age(uint64_t then_ns, uint64_t now_ns) {

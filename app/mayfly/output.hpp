@@ -6,14 +6,13 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
+
+#include "json.hpp"
 
 namespace mayfly::cli {
-
-// Keys stay in the order they are written, as `ip -j` has them.
-using Json = nlohmann::ordered_json;
 
 class Output {
  public:
@@ -60,9 +59,6 @@ class JsonArray {
   bool begun_ = false;
   bool empty_ = true;
 };
-
-// The document as text; bytes that are no UTF-8 become U+FFFD.
-std::string json_text(const Json& document, bool pretty);
 
 // "12 s ago", "3 min ago"; "never" for 0.
 std::string format_age(uint64_t then_ns, uint64_t now_ns);

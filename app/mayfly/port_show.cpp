@@ -93,7 +93,7 @@ void add_device_json(Json& json, const Attributes& port) {
                {"warnings", texts(port, protocol::kPortWarning)}});
   for (const auto& [key, attribute] : {std::pair{"kernel_interface", protocol::kPortKernelInterface},
                                        std::pair{"promiscuous_reason", protocol::kPortPromiscuousReason}})
-    if (!port.string(attribute).empty()) json[key] = port.string(attribute);
+    if (!port.string(attribute).empty()) json.set(key, port.string(attribute));
 }
 
 Json port_json(const Attributes& port, std::string_view boot_id) {
@@ -101,15 +101,15 @@ Json port_json(const Attributes& port, std::string_view boot_id) {
             {"ifindex", port.number_or(protocol::kPortIfindex, 0)},
             {"state", port.string(protocol::kPortState)},
             {"devargs", port.string(protocol::kPortDevargs)}};
-  if (!port.string(protocol::kPortReason).empty()) json["reason"] = port.string(protocol::kPortReason);
+  if (!port.string(protocol::kPortReason).empty()) json.set("reason", port.string(protocol::kPortReason));
   add_device_json(json, port);
   Json queues = Json::array();
   port.each(protocol::kPortQueue, [&queues](const Attributes& queue) {
     queues.push_back({{"queue", queue.number_or(protocol::kPortQueueIndex, 0)},
                       {"worker", queue.number_or(protocol::kPortQueueWorker, 0)}});
   });
-  json["queues"] = queues;
-  json["boot_id"] = boot_id;
+  json.set("queues", queues);
+  json.set("boot_id", boot_id);
   return json;
 }
 
@@ -229,7 +229,7 @@ Result<int> show_xstats(Session& session, Plan& plan) {
       const std::string_view name = counter.string(protocol::kPortXstatName);
       const uint64_t value = counter.number_or(protocol::kPortXstatValue, 0);
       if (session.options().json)
-        json[std::string(name)] = value;
+        json.set(name, value);
       else
         session.out().print("{:<40} {}\n", name, value);
     });

@@ -66,13 +66,13 @@ Json reclaim_json(const Attributes& answer, std::string_view boot_id) {
                 {"last_grace_ns", number(protocol::kReclaimLastGrace)},
                 {"last_dismantle_ns", number(protocol::kReclaimLastDismantle)}};
   if (const auto running = answer.number(protocol::kReclaimGraceRunning))
-    document["grace_running_ns"] = *running;
-  document["grace_p50_us"] = percentile_us(histogram, 0.5);
-  document["grace_p99_us"] = percentile_us(histogram, 0.99);
-  document["grace_histogram_log2_us"] = histogram;
-  document["waiting_count"] = number(protocol::kReclaimWaitingCount);
-  document["waiting"] = waiting_json(answer);
-  document["boot_id"] = boot_id;
+    document.set("grace_running_ns", *running);
+  document.set("grace_p50_us", percentile_us(histogram, 0.5));
+  document.set("grace_p99_us", percentile_us(histogram, 0.99));
+  document.set("grace_histogram_log2_us", histogram);
+  document.set("waiting_count", number(protocol::kReclaimWaitingCount));
+  document.set("waiting", waiting_json(answer));
+  document.set("boot_id", boot_id);
   return document;
 }
 

@@ -188,16 +188,17 @@ void print_route(Output& out, const Route& route, bool details) {
 Json route_json(const Route& route) {
   Json document = Json::object();
   if (route.fixed.rtm_type != RTN_UNICAST && route.fixed.rtm_type != RTN_UNSPEC)
-    document["type"] = name_of(kTypes, route.fixed.rtm_type);
-  document["dst"] = route.destination;
-  if (!route.gateway.empty()) document["gateway"] = route.gateway;
-  if (!route.device.empty()) document["dev"] = route.device;
-  document["protocol"] = name_of(kProtocols, route.fixed.rtm_protocol);
-  document["scope"] = name_of(kScopes, route.fixed.rtm_scope);
-  if (!route.source.empty()) document["prefsrc"] = route.source;
-  if (route.metric) document["metric"] = *route.metric;
-  document["flags"] = Json::array();
-  if ((route.fixed.rtm_flags & RTNH_F_ONLINK) != 0) document["flags"].push_back("onlink");
+    document.set("type", name_of(kTypes, route.fixed.rtm_type));
+  document.set("dst", route.destination);
+  if (!route.gateway.empty()) document.set("gateway", route.gateway);
+  if (!route.device.empty()) document.set("dev", route.device);
+  document.set("protocol", name_of(kProtocols, route.fixed.rtm_protocol));
+  document.set("scope", name_of(kScopes, route.fixed.rtm_scope));
+  if (!route.source.empty()) document.set("prefsrc", route.source);
+  if (route.metric) document.set("metric", *route.metric);
+  Json flags = Json::array();
+  if ((route.fixed.rtm_flags & RTNH_F_ONLINK) != 0) flags.push_back("onlink");
+  document.set("flags", flags);
   return document;
 }
 

@@ -173,10 +173,9 @@ Json drop_json(const Drop& drop, uint64_t all) {
                 {"total", drop.total},
                 {"per_second", drop.per_second},
                 {"share_percent", share_of(drop.total, all)}};
-  if (!drop.top_name.empty())
-    document.update(Json{{"top_ifname", drop.top_name}, {"top_total", drop.top_count}});
-  if (drop.last_seen_ns != 0) document["last_seen_ns"] = drop.last_seen_ns;
-  document["hint"] = drop.hint;
+  if (!drop.top_name.empty()) document.update({{"top_ifname", drop.top_name}, {"top_total", drop.top_count}});
+  if (drop.last_seen_ns != 0) document.set("last_seen_ns", drop.last_seen_ns);
+  document.set("hint", drop.hint);
   return document;
 }
 

@@ -36,7 +36,7 @@ Json status_json(const Attributes& answer) {
             {"slice_max_ns", number(protocol::kStatusSliceMax)},
             {"boot_id", answer.string(protocol::kStatusBootId)}};
   if (!answer.string(protocol::kStatusImbalance).empty())
-    json["imbalance"] = answer.string(protocol::kStatusImbalance);
+    json.set("imbalance", answer.string(protocol::kStatusImbalance));
   return json;
 }
 

@@ -5,6 +5,10 @@
 #include <linux/if_ether.h>
 #include <linux/rtnetlink.h>
 
+#include <limits>
+
+#include <nlohmann/json.hpp>
+
 #include "fake_daemon.hpp"
 #include "mayfly/output.hpp"
 #include "mayfly/progress.hpp"
@@ -15,6 +19,7 @@ namespace {
 
 using mayfly::test::FakeDaemon;
 using mayfly::test::Reply;
+using Parsed = nlohmann::ordered_json;
 
 template <class Fixed>
 std::string_view bytes_of(const Fixed& fixed) {
@@ -66,12 +71,50 @@ TEST(JsonArray, StreamsItsElements) {
   }
   const std::string text = output.take();
   EXPECT_EQ(text, "[\n    {\n        \"a\": 1\n    },\n    {\n        \"b\": 2\n    }\n]\n");
-  EXPECT_TRUE(Json::accept(text));
+  EXPECT_TRUE(Parsed::accept(text));
 }
 
-TEST(JsonText, ReplacesWhatIsNoUtf8) {
-  const std::string text = json_text(Json{{"ifalias", "a\xff\xfe"}}, false);
-  EXPECT_TRUE(Json::accept(text)) << text;
+TEST(Json, IsTheSameDocumentAsTheLibraryMakes) {
+  const std::vector<std::string> words{"a", "", "b\"\\\n\x01"};
+  Json written{{"null", nullptr},
+               {"bool", true},
+               {"least", std::numeric_limits<int64_t>::min()},
+               {"most", std::numeric_limits<uint64_t>::max()},
+               {"octet", uint8_t{65}},
+               {"share", 12.5},
+               {"nan", std::numeric_limits<double>::quiet_NaN()},
+               {"words", words},
+               {"deep", {{"er", {{"est", Json::array()}}}, {"object", Json::object()}}}};
+  EXPECT_FALSE(written.empty());
+  EXPECT_TRUE(Json::array().empty());
+  EXPECT_TRUE(Json::object().empty());
+  Json list = Json::array();
+  list.push_back({{"a", "1"}});
+  list.push_back("two");
+  list.push_back(3);
+  written.set("list \"quoted\"", list);
+  written.update({{"x", 1}, {"y", std::string("z")}});
+  Parsed made;
+  made["null"] = nullptr;
+  made["bool"] = true;
+  made["least"] = std::numeric_limits<int64_t>::min();
+  made["most"] = std::numeric_limits<uint64_t>::max();
+  made["octet"] = 65;
+  made["share"] = 12.5;
+  made["nan"] = nullptr;
+  made["words"] = words;
+  made["deep"]["er"]["est"] = Parsed::array();
+  made["deep"]["object"] = Parsed::object();
+  made["list \"quoted\""] = Parsed::array({Parsed{{"a", "1"}}, "two", 3});
+  made["x"] = 1;
+  made["y"] = "z";
+  EXPECT_EQ(written.text(), made.dump());
+  EXPECT_EQ(written.pretty(), made.dump(Json::kIndent));
+}
+
+TEST(Json, ReplacesWhatIsNoUtf8) {
+  const std::string text = Json{{"ifalias", "a\xff\xfe"}}.text();
+  EXPECT_TRUE(Parsed::accept(text)) << text;
 }
 
 TEST(FormatAge, IsShort) {
@@ -207,32 +250,32 @@ TEST(LinkShow, JsonHasIpsKeys) {
   const FakeDaemon daemon(answer_route_family);
   Options options = json();
   options.statistics = true;
-  const Json links = Json::parse(run(daemon, "link show", options).output);
+  const Parsed links = Parsed::parse(run(daemon, "link show", options).output);
   ASSERT_EQ(links.size(), 2u);
-  const Json& sub = links[1];
+  const Parsed& sub = links[1];
   EXPECT_EQ(sub["ifname"], "sub0");
   EXPECT_EQ(sub["ifindex"], 5);
   EXPECT_EQ(sub["link"], "port0");
   EXPECT_EQ(sub["mtu"], 1400);
-  EXPECT_EQ(sub["flags"], (Json{"NO-CARRIER", "BROADCAST", "UP"}));
+  EXPECT_EQ(sub["flags"], (Parsed{"NO-CARRIER", "BROADCAST", "UP"}));
   EXPECT_EQ(sub["operstate"], "LOWERLAYERDOWN");
   EXPECT_EQ(sub["group"], "7");
   EXPECT_EQ(sub["link_type"], "ether");
   EXPECT_EQ(sub["address"], "02:00:00:00:00:01");
   EXPECT_EQ(sub["ifalias"], "cust \"42\"");
-  EXPECT_EQ(sub["linkinfo"], Json::parse(R"({"info_kind":"vlan","info_data":{"protocol":"802.1ad","id":100,
+  EXPECT_EQ(sub["linkinfo"], Parsed::parse(R"({"info_kind":"vlan","info_data":{"protocol":"802.1ad","id":100,
                                              "inner":200}})"));
   EXPECT_EQ(sub["stats64"]["rx"]["packets"], 10);
   EXPECT_EQ(sub["stats64"]["tx"]["dropped"], 3);
-  EXPECT_EQ(sub["drops"], Json::parse(R"({"no_route":3})"));
+  EXPECT_EQ(sub["drops"], Parsed::parse(R"({"no_route":3})"));
   EXPECT_EQ(sub["id"], 77);
   EXPECT_EQ(sub["created_ns"], 123);
   EXPECT_EQ(sub["netns"], "default");
   EXPECT_EQ(sub["boot_id"], "boot-1");
   EXPECT_EQ(links[0]["group"], "default");
-  EXPECT_EQ(Json::parse(run(daemon, "link show sub0", json()).output).size(), 1u);
+  EXPECT_EQ(Parsed::parse(run(daemon, "link show sub0", json()).output).size(), 1u);
   options.pretty = true;
-  EXPECT_EQ(Json::parse(run(daemon, "link show", options).output), links);
+  EXPECT_EQ(Parsed::parse(run(daemon, "link show", options).output), links);
 }
 
 TEST(AddressShow, PutsAddressesUnderTheirInterface) {
@@ -240,8 +283,8 @@ TEST(AddressShow, PutsAddressesUnderTheirInterface) {
   EXPECT_EQ(run(daemon, "addr show sub0").output,
             "5: sub0@port0: <NO-CARRIER,BROADCAST,UP> mtu 1400 state LOWERLAYERDOWN group 7\n"
             "    inet 10.0.0.1/24 scope global sub0\n");
-  const Json links = Json::parse(run(daemon, "addr", json()).output);
-  EXPECT_EQ(links[0]["addr_info"], Json::array());
+  const Parsed links = Parsed::parse(run(daemon, "addr", json()).output);
+  EXPECT_EQ(links[0]["addr_info"], Parsed::array());
   EXPECT_EQ(links[1]["addr_info"][0]["local"], "10.0.0.1");
   EXPECT_EQ(links[1]["addr_info"][0]["prefixlen"], 24);
 }
@@ -300,9 +343,9 @@ TEST(RouteShow, LooksLikeIp) {
   EXPECT_EQ(run(daemon, "route").output,
             "10.0.0.0/24 dev if5 proto kernel scope link src 10.0.0.1\ndefault via 10.0.0.2 dev port0\n");
   EXPECT_EQ(run(daemon, "route show table local").output, "local 10.0.0.1 dev port0 scope host\n");
-  const Json routes = Json::parse(run(daemon, "route show table all", json()).output);
+  const Parsed routes = Parsed::parse(run(daemon, "route show table all", json()).output);
   EXPECT_EQ(routes.size(), 3u);
-  EXPECT_EQ(routes[1], Json::parse(R"({"dst":"default","gateway":"10.0.0.2","dev":"port0","protocol":"boot",
+  EXPECT_EQ(routes[1], Parsed::parse(R"({"dst":"default","gateway":"10.0.0.2","dev":"port0","protocol":"boot",
                                        "scope":"global","flags":[]})"));
 }
 
@@ -351,7 +394,7 @@ TEST(Bulk, ListsFailuresAndExitsWithOne) {
   EXPECT_EQ(add.status, kExitRefused);
   EXPECT_NE(add.output.find("\n  sub0: exists\n"), std::string::npos) << add.output;
   EXPECT_NE(add.output.find("\n  and 2 more\n"), std::string::npos) << add.output;
-  const Json result = Json::parse(run(daemon, "link bulk del name 'sub{}' count 9", json()).output);
+  const Parsed result = Parsed::parse(run(daemon, "link bulk del name 'sub{}' count 9", json()).output);
   EXPECT_EQ(result["operation"], "link bulk del");
   EXPECT_EQ(result["matched"], 20'000);
   EXPECT_EQ(result["deleted"], 19'988);
@@ -359,7 +402,7 @@ TEST(Bulk, ListsFailuresAndExitsWithOne) {
   EXPECT_EQ(result["duration_ns"], 61'000'000);
   EXPECT_EQ(result["to_reclaim_bytes"], 10'276'045);
   EXPECT_EQ(result["failures"].size(), 10u);
-  EXPECT_EQ(result["failures"][0], Json::parse(R"({"ifname":"sub0","errno":17,"text":"exists"})"));
+  EXPECT_EQ(result["failures"][0], Parsed::parse(R"({"ifname":"sub0","errno":17,"text":"exists"})"));
   EXPECT_EQ(result["boot_id"], "boot-1");
   const FakeDaemon strict(bulk_answer(20'000, EEXIST));
   const Outcome refused = run(strict, "link bulk add count 20000 type dummy");
@@ -402,11 +445,11 @@ TEST(Stats, AlwaysShowTheBalance) {
   for (const char* line : {"stats", "stats drops"}) {
     const std::string output = run(daemon, line).output;
     EXPECT_TRUE(output.ends_with(balance)) << output;
-    const Json document = Json::parse(run(daemon, line, json()).output);
+    const Parsed document = Parsed::parse(run(daemon, line, json()).output);
     EXPECT_EQ(document["balance"]["difference"], -1);
     EXPECT_EQ(document["balance"]["parked"], 5);
   }
-  const Json drops = Json::parse(run(daemon, "stats drops", json()).output)["drops"];
+  const Parsed drops = Parsed::parse(run(daemon, "stats drops", json()).output)["drops"];
   ASSERT_EQ(drops.size(), 3u);
   EXPECT_EQ(drops[0]["share_percent"], 75.0);
   const std::string text = run(daemon, "stats drops").output;
@@ -431,7 +474,7 @@ TEST(Pages, SurviveEmptyAnswers) {
     EXPECT_EQ(text.status, kExitOk) << line;
     EXPECT_FALSE(text.output.empty()) << line;
     const Outcome document = run(daemon, line, json());
-    EXPECT_TRUE(Json::accept(document.output)) << line << ": " << document.output;
+    EXPECT_TRUE(Parsed::accept(document.output)) << line << ": " << document.output;
   }
   EXPECT_EQ(run(daemon, "port show wan").errors, "Error: port 'wan' does not exist\n");
 }
@@ -451,7 +494,7 @@ TEST(LinkWhich, SaysWhoOwnsTheTags) {
   });
   EXPECT_EQ(run(daemon, "link which port0 100.7").output, "port0 100.7: sub5 (ifindex 12)\n");
   EXPECT_EQ(run(daemon, "link which port0 100").output, "port0 100: nobody's; dropped as unknown_tag\n");
-  EXPECT_EQ(Json::parse(run(daemon, "link which port0 100.7", json()).output)["ifname"], "sub5");
+  EXPECT_EQ(Parsed::parse(run(daemon, "link which port0 100.7", json()).output)["ifname"], "sub5");
 }
 
 }  // namespace
