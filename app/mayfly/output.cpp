@@ -14,6 +14,11 @@ void Output::write(std::string_view text) {
   if (buffer_.size() >= kFlushAt) flush();
 }
 
+void Output::vprint(fmt::string_view text, fmt::format_args args) {
+  fmt::vformat_to(std::back_inserter(buffer_), text, args);
+  if (buffer_.size() >= kFlushAt) flush();
+}
+
 void Output::write_json(const Json& document, bool pretty) {
   write(pretty ? document.pretty() : document.text());
   write("\n");

@@ -24,8 +24,7 @@ class Output {
 
   template <class... Args>
   void print(fmt::format_string<Args...> text, Args&&... args) {
-    fmt::format_to(std::back_inserter(buffer_), text, std::forward<Args>(args)...);
-    if (buffer_.size() >= kFlushAt) flush();
+    vprint(text, fmt::make_format_args(args...));
   }
   void write(std::string_view text);
   // One JSON document and a newline.
@@ -36,6 +35,8 @@ class Output {
 
  private:
   static constexpr size_t kFlushAt = 64 * 1024;
+  // Out of line: {fmt} leaves all of its formatting in whichever source formats to an iterator.
+  void vprint(fmt::string_view text, fmt::format_args args);
   int fd_;
   std::string buffer_;
 };
