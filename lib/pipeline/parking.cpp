@@ -6,6 +6,7 @@
 
 #include "base/check.hpp"
 #include "base/index_hash.hpp"
+#include "neigh/neighbour.hpp"
 
 namespace mayfly {
 
@@ -17,8 +18,17 @@ Parking::Parking(uint32_t limit)
 }
 
 uint32_t& Parking::bucket_of(uint32_t ifindex, IpAddress address) noexcept {
-  return buckets_[mix_hash(mix_hash(address.v6().high ^ uint64_t{ifindex} << 32) ^ address.v6().low) &
-                  (buckets_.size() - 1)];
+  return buckets_[mix_hash(uint64_t{neighbour_hash(address)} << 32 | ifindex) & (buckets_.size() - 1)];
+}
+
+uint32_t Parking::longest_chain() const noexcept {
+  uint32_t longest = 0;
+  for (uint32_t link : buckets_) {
+    uint32_t length = 0;
+    for (; link != 0; link = queues_[link - 1].next) ++length;
+    longest = std::max(longest, length);
+  }
+  return longest;
 }
 
 Parking::Queue* Parking::find(uint32_t ifindex, uint64_t id, IpAddress address) noexcept {

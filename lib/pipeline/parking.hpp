@@ -5,6 +5,8 @@
 // One a worker, used by it alone; memory is fixed and touched at construction. A queue is known by (ifindex,
 // id, address): no pointer to an interface is kept across loops. Parking moves mbufs; who calls it counts and
 // frees them and holds the references of their interfaces (neighbour.cpp, parked.cpp).
+//
+// Senders choose the addresses: the hash that finds a queue has the secret seed of the neighbours' tables.
 
 #include <array>
 #include <cstdint>
@@ -51,6 +53,9 @@ class Parking {
   // All queues by number, for a walk in slices; those with count 0 are free.
   uint32_t queues() const noexcept { return limit_; }
   Queue& queue(uint32_t number) noexcept { return queues_[number]; }
+
+  // The most queues that a look-up may have to pass. Walks everything: for tests.
+  uint32_t longest_chain() const noexcept;
 
  private:
   uint32_t& bucket_of(uint32_t ifindex, IpAddress address) noexcept;

@@ -7,6 +7,7 @@
 #include <map>
 #include <tuple>
 
+#include "base/index_hash.hpp"
 #include "base/seed.hpp"
 
 namespace mayfly::testing {
@@ -51,6 +52,55 @@ TEST(Parking, AgreesWithAMapOfQueues) {
     ASSERT_EQ(parking.packets(), packets);
     ASSERT_EQ(parking.full(), packets == kLimit);
   }
+}
+
+// The x for which mix_hash(x) is this: what a stranger who read our source can compute.
+uint64_t unmix(uint64_t hash) {
+  const auto inverse = [](uint64_t odd) {
+    uint64_t found = odd;
+    for (int bits = 3; bits < 64; bits *= 2) found *= 2 - odd * found;
+    return found;
+  };
+  hash ^= hash >> 33;
+  hash *= inverse(0xc4ceb9fe1a85ec53);
+  hash ^= hash >> 33;
+  hash *= inverse(0xff51afd7ed558ccd);
+  return hash ^ hash >> 33;
+}
+
+class HostileAddresses : public ::testing::Test {
+ protected:
+  static constexpr uint32_t kLimit = 4096;
+  static constexpr uint32_t kLongest = 16;  // of 4,096 keys in as many buckets: chance makes seven or eight
+
+  void park(uint32_t ifindex, IpAddress address) { parking.open(ifindex, 1, address, fake(1), 0); }
+
+  Parking parking{kLimit};
+};
+
+TEST_F(HostileAddresses, ThatMixToTheSameBitsDoNotCollide) {
+  ASSERT_EQ(mix_hash(unmix(0x0123456789abcdef)), 0x0123456789abcdef);
+  constexpr uint64_t kNetwork = 0x20010db8'00000000;
+  constexpr uint32_t kIfindex = 7;
+  for (uint64_t n = 0; n < kLimit; ++n)
+    park(kIfindex,
+         IpAddress(Ipv6{kNetwork, unmix(n * kLimit) ^ mix_hash(kNetwork ^ uint64_t{kIfindex} << 32)}));
+  EXPECT_LE(parking.longest_chain(), kLongest);
+}
+
+TEST_F(HostileAddresses, InARowDoNotCollide) {
+  for (uint32_t n = 0; n < kLimit / 4; ++n) {
+    park(1, IpAddress(static_cast<Ipv4>(0x0a000000 + n)));
+    park(1, IpAddress(static_cast<Ipv4>(0x0a000000 + (n << 12))));
+    park(1, IpAddress(Ipv6{0x20010db8'00000000, n}));
+    park(1, IpAddress(Ipv6{0x20010db8'00000000 + n, 1}));
+  }
+  EXPECT_LE(parking.longest_chain(), kLongest);
+}
+
+TEST_F(HostileAddresses, OnManyInterfacesDoNotCollide) {
+  for (uint32_t n = 0; n < kLimit; ++n) park(n + 1, IpAddress(static_cast<Ipv4>(0x0a000001)));
+  EXPECT_LE(parking.longest_chain(), kLongest);
 }
 
 }  // namespace
