@@ -40,6 +40,10 @@ class Parking {
 
   uint32_t packets() const noexcept { return packets_; }
   bool full() const noexcept { return packets_ == limit_; }
+  // Whether an interface that has so many packets here may add one: while at least as many places are free
+  // for all others. Alone it gets half of them, n interfaces that want everything get one in n + 1 each, and
+  // the next one finds as many.
+  bool has_room(uint64_t held) const noexcept { return held < limit_ - packets_; }
 
   // nullptr when nothing waits there.
   Queue* find(uint32_t ifindex, uint64_t id, IpAddress address) noexcept;

@@ -62,6 +62,12 @@ struct Crossings {
   Frames& arriving() noexcept { return frames[~round & 1]; }
 };
 
+// Neighbours that control was asked for while their packets could not wait, in one millisecond.
+struct BlindQuestions {
+  uint32_t at_ms = 0;
+  uint32_t count = 0;
+};
+
 enum class Side : uint8_t { rx, tx };
 
 struct Path {
@@ -72,6 +78,7 @@ struct Path {
   rte_mempool* pool;
   Parking parking;
   ErrorLimit error_limit{};
+  BlindQuestions blind_questions{};
 
   // Of this loop.
   const QueueList* queues = nullptr;

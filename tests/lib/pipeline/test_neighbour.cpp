@@ -247,18 +247,89 @@ TEST_F(NeighbourTest, ShutdownDropsWhatWaits) {
 
 class SmallParking : public NeighbourTest {
  protected:
-  SmallParking() : NeighbourTest({.parked_limit = 4}) {}
+  SmallParking()
+      : NeighbourTest({.parked_limit = 8}), other(world.add_vlan(1, 6)), third(world.add_vlan(1, 7)) {
+    world.set_address(other, "10.2.0.1/24");
+    world.set_address(third, "10.3.0.1/24");
+  }
+  void send_many(const char* format, uint32_t count) {
+    for (uint32_t host = 2; host < 2 + count; ++host) send(fmt::format(fmt::runtime(format), host).c_str());
+  }
+  void forget_messages() {
+    while (world.heard()) {
+    }
+  }
+
+  const uint32_t other;
+  const uint32_t third;
 };
 
-TEST_F(SmallParking, TheLimitOfAllHolds) {
-  for (const char* to : {"10.1.0.2", "10.1.0.3", "10.1.0.4", "10.1.0.5", "10.1.0.6", "10.1.0.2"}) send(to);
+TEST_F(SmallParking, AnInterfaceAloneGetsHalf) {
+  send_many("10.1.0.{}", 20);
   EXPECT_EQ(world.totals().parked, 4u);
-  EXPECT_EQ(world.drops(DropReason::neighbour_queue_full), 2u);
+  EXPECT_EQ(world.drops(DropReason::neighbour_queue_full), 16u);
   world.set_neighbour(vlan, ip("10.1.0.3"), kNextHop);
   world.pass(1);
   EXPECT_EQ(world.totals().parked, 3u);
-  send("10.1.0.6");
+  send("10.1.0.30");
   EXPECT_EQ(world.totals().parked, 4u);
+}
+
+TEST_F(SmallParking, AScanLeavesRoomForOthers) {
+  send_many("10.1.0.{}", 100);
+  send_many("10.2.0.{}", 100);
+  forget_messages();
+  send("10.3.0.2", 1);
+  const auto wanted = world.heard();
+  ASSERT_TRUE(wanted.has_value());
+  EXPECT_EQ(wanted->ifindex, third);
+  EXPECT_EQ(wanted->address, IpAddress(ip("10.3.0.2")));
+  EXPECT_EQ(world.references(third), 1u);
+  world.set_neighbour(third, ip("10.3.0.2"), kNextHop);
+  world.pass(1);
+  EXPECT_EQ(world.take_all(1).size(), 1u);
+}
+
+TEST_F(SmallParking, AQueueAtItsEndGetsTheLatestWhoeverScans) {
+  for (uint16_t id = 1; id <= 3; ++id) send("10.1.0.9", id);
+  send_many("10.2.0.{}", 100);
+  for (uint16_t id = 4; id <= 9; ++id) send("10.1.0.9", id);
+  EXPECT_EQ(world.references(vlan), 3u);
+  world.set_neighbour(vlan, ip("10.1.0.9"), kNextHop);
+  world.pass(1);
+  const auto frames = world.take_all(1);
+  ASSERT_EQ(frames.size(), 3u);
+  EXPECT_EQ(hex(frames[0]), sent("10.1.0.9", 7));
+  EXPECT_EQ(hex(frames[2]), sent("10.1.0.9", 9));
+}
+
+TEST_F(SmallParking, NeighboursAreAskedForWhilePacketsCannotWait) {
+  send_many("10.1.0.{}", 4);
+  forget_messages();
+  send("10.1.0.100");
+  EXPECT_EQ(world.totals().parked, 4u);
+  expect_wanted("10.1.0.100");
+  world.set_neighbour(vlan, ip("10.1.0.100"), 0, NeighbourState::kIncomplete);
+  send("10.1.0.100");
+  EXPECT_FALSE(world.heard().has_value()) << "asked already";
+  world.set_neighbour(vlan, ip("10.1.0.100"), kNextHop);
+  send("10.1.0.100");
+  EXPECT_EQ(world.take_all(1).size(), 1u);
+}
+
+TEST_F(SmallParking, AScanAsksOnlyAFewTimes) {
+  send_many("10.1.0.{}", 4);
+  forget_messages();
+  world.pass(1);
+  for (uint32_t host = 100; host < 164; ++host)
+    world.put(0, ethernet(kPort0, kHost, {}, 0x0800, packet(fmt::format("10.1.0.{}", host).c_str())));
+  world.step();
+  uint32_t messages = 0;
+  while (world.heard()) ++messages;
+  EXPECT_EQ(messages, 8u);
+  world.pass(1);
+  send("10.1.0.200");
+  expect_wanted("10.1.0.200");
 }
 
 }  // namespace
