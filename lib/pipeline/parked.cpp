@@ -118,7 +118,7 @@ void park(Path& path, const Packet& packet, IpAddress next_hop) noexcept {
   // Whoever takes the place of the oldest adds nothing.
   const bool replaces = queue != nullptr && queue->count == Parking::kPacketsPerNeighbour;
   if (replaces) drop_oldest(path, *queue, DropReason::neighbour_queue_full);
-  if (!parking.has_room(replaces ? 0 : path.statistics.held(egress.ifindex))) {
+  if (!parking.has_room(replaces ? 0 : path.statistics.held(egress.ifindex), packet.mbuf->nb_segs)) {
     if (queue == nullptr) ask_blindly(path, egress, next_hop);
     return drop(path, packet.mbuf, &egress, Side::tx, DropReason::neighbour_queue_full);
   }

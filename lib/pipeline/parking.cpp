@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "pipeline/parking.hpp"
 
+#include <rte_mbuf.h>
+
 #include <algorithm>
 #include <bit>
 
@@ -57,11 +59,13 @@ Parking::Queue& Parking::open(uint32_t ifindex, uint64_t id, IpAddress address, 
 }
 
 void Parking::push(Queue& queue, rte_mbuf* mbuf, uint32_t now_ms) noexcept {
-  MAYFLY_DEBUG_CHECK(!full() && queue.count < kPacketsPerNeighbour, "a packet was parked where no room is");
+  MAYFLY_DEBUG_CHECK(has_room(0, mbuf->nb_segs) && queue.count < kPacketsPerNeighbour,
+                     "a packet was parked where no room is");
   queue.mbufs[queue.count] = mbuf;
   queue.parked_ms[queue.count] = static_cast<uint16_t>(now_ms);
   ++queue.count;
   ++packets_;
+  mbufs_ += mbuf->nb_segs;
 }
 
 rte_mbuf* Parking::pop(Queue& queue) noexcept {
@@ -70,6 +74,7 @@ rte_mbuf* Parking::pop(Queue& queue) noexcept {
   std::copy(queue.mbufs.begin() + 1, queue.mbufs.end(), queue.mbufs.begin());
   std::copy(queue.parked_ms.begin() + 1, queue.parked_ms.end(), queue.parked_ms.begin());
   --packets_;
+  mbufs_ -= oldest->nb_segs;
   if (--queue.count == 0) close(queue);
   return oldest;
 }

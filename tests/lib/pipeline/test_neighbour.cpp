@@ -317,6 +317,25 @@ TEST_F(SmallParking, NeighboursAreAskedForWhilePacketsCannotWait) {
   EXPECT_EQ(world.take_all(1).size(), 1u);
 }
 
+// The packets of one destination each, cut into five mbufs.
+TEST_F(SmallParking, LongPacketsCountByTheirMbufs) {
+  uint32_t most = 0;
+  for (uint32_t round = 0; round < 20; ++round) {
+    const std::string to = fmt::format("10.{}.0.{}", 1 + round % 3, 2 + round);
+    const Bytes frame = ethernet(kPort0, kHost, {}, 0x0800, packet(to.c_str()));
+    std::vector<Bytes> segments(5);
+    for (size_t i = 0; i < frame.size(); ++i) segments[i < 34 ? 0 : 1 + i % 4].push_back(frame[i]);
+    world.put_segments(0, segments);
+    world.step();
+    most = std::max(most, world.mbufs_in_use());
+  }
+  EXPECT_EQ(world.totals().parked, 1u);
+  EXPECT_EQ(most, 5u);
+  EXPECT_EQ(world.drops(DropReason::neighbour_queue_full), 19u);
+  world.pass(3001);
+  EXPECT_EQ(world.mbufs_in_use(), 0u);
+}
+
 TEST_F(SmallParking, AScanAsksOnlyAFewTimes) {
   send_many("10.1.0.{}", 4);
   forget_messages();

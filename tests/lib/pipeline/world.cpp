@@ -108,6 +108,10 @@ World::~World() {
   rte_mempool_free(originate_pool_);
 }
 
+uint32_t World::mbufs_in_use() const {
+  return kMbufs - rte_mempool_avail_count(pool_);
+}
+
 uint32_t World::create(InterfaceSpec spec, const char* kind) {
   spec.kind = *find_kind(kind);
   const auto ifindex = table_->claim(spec);

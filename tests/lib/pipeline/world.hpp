@@ -96,6 +96,7 @@ class World {
   uint64_t drops(DropReason reason) const { return totals().drops[static_cast<size_t>(reason)]; }
   WorkerStatistics& statistics() { return *statistics_; }
   uint64_t dropped_by(uint32_t ifindex, DropReason reason);
+  uint32_t mbufs_in_use() const;  // of frames put in: not yet sent or dropped
   uint64_t references(uint32_t ifindex) { return table_->references(0)[ifindex].load(); }
   Neighbours& neighbours() { return *neighbours_; }
   uint64_t now_ns() const { return now_ns_; }
