@@ -91,9 +91,9 @@ void Worker::handle_messages() noexcept {
         break;
       case ControlMessage::Type::neighbour_failed:
         neighbour_failed(path_, message);
-        send_errors();
         break;
     }
+    send_errors();
     cross_veths();
   }
 }
@@ -183,6 +183,8 @@ void Worker::housekeep() noexcept {
 }
 
 void Worker::finish_loop(bool publish) noexcept {
+  MAYFLY_DEBUG_CHECK(path_.errors.count + path_.errors6.count == 0,
+                     "an ICMP error was kept over a quiescent state");
   flush_transmit(path_);
   settle_drops(path_);
   Totals& totals = settings_.statistics.totals;

@@ -143,6 +143,28 @@ TEST_F(NeighbourTest, PacketsForFailedNeighboursAreDropped) {
   EXPECT_EQ(world.totals().parked, 0u);
 }
 
+// Whatever message control sends about a neighbour that has failed by then: the sender is told in that loop.
+TEST_F(NeighbourTest, ErrorsLeaveInTheLoopOfTheMessage) {
+  world.set_address(world.port(0), "10.9.0.1/16");
+  world.set_neighbour(world.port(0), ip("10.9.9.9"), kHost);
+  world.set_neighbour(vlan, ip("10.1.0.9"), 0, NeighbourState::kIncomplete);
+  using Type = ControlMessage::Type;
+  for (const Type type : {Type::neighbour_resolved, Type::neighbour_failed}) {
+    send("10.1.0.9");
+    ASSERT_EQ(world.totals().parked, 1u);
+    if (type == Type::neighbour_resolved) let_fail(world);
+    world.tell(type, vlan, ip("10.1.0.9"));
+    world.step();
+    EXPECT_EQ(world.totals().parked, 0u);
+    const auto errors = world.take_all(0);
+    ASSERT_EQ(errors.size(), 1u);
+    EXPECT_EQ(errors[0].at(34), 3);
+    EXPECT_EQ(errors[0].at(35), 1) << "host unreachable";
+    if (type == Type::neighbour_resolved)
+      world.set_neighbour(vlan, ip("10.1.0.9"), 0, NeighbourState::kIncomplete);
+  }
+}
+
 TEST_F(NeighbourTest, ThreeSecondsAreEnough) {
   send("10.1.0.9");
   expect_wanted("10.1.0.9");
