@@ -48,7 +48,8 @@ struct DropRun {
 // Frames of one round have all crossed as many veths.
 struct Crossings {
   static constexpr uint32_t kMostRounds = 8;
-  static constexpr uint32_t kMostFrames = 256;  // of a round: three vectors, and a burst of parked packets
+  // Of a round: what a vector, or a round of parked packets, makes.
+  static constexpr uint32_t kMostFrames = 256;
   struct Frames {
     uint32_t count = 0;
     std::array<rte_mbuf*, kMostFrames> mbufs{};

@@ -22,6 +22,9 @@ constexpr uint64_t kFirstSleepNs = 50 * kNsPerUs;
 constexpr uint32_t kMessagesPerLoop = 64;
 // A tick's share of the queues of parked packets: about 20 us, and 8 ms for a walk over 4,096.
 constexpr uint32_t kQueuesPerTick = 512;
+// What so many of them may send into veths, or have reported, is received there before the next ones.
+constexpr uint32_t kQueuesPerRound = 64;
+static_assert(kQueuesPerRound * Parking::kPacketsPerNeighbour <= Crossings::kMostFrames);
 
 }  // namespace
 
@@ -176,9 +179,11 @@ void Worker::send_errors() noexcept {
 
 void Worker::housekeep() noexcept {
   next_tick_ns_ = path_.now_ns + kTickNs;
-  check_parked(path_, kQueuesPerTick, &parked_cursor_);
-  send_errors();
-  cross_veths();
+  for (uint32_t seen = 0; seen < kQueuesPerTick && path_.parking.packets() != 0; seen += kQueuesPerRound) {
+    check_parked(path_, kQueuesPerRound, &parked_cursor_);
+    send_errors();
+    cross_veths();
+  }
   clock_.adjust();
 }
 
