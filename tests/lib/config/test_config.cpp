@@ -225,6 +225,8 @@ TEST(Config, ValuesThatDoNotFitTogether) {
   EXPECT_EQ(error_of("ports:\n- name: a\n  devargs: d\n  mtu: 9000\n"),
             "f.yaml:4: ports[0].mtu: value 9000: accepted 68..2026 with mbufs.size 2176 B; "
             "a larger MTU needs larger mbufs");
+  EXPECT_EQ(error_of("neighbours:\n  per_interface: 87001\n"),
+            "f.yaml:2: neighbours.per_interface: value 87001: accepted 1..87000");
   EXPECT_EQ(error_of("neighbours:\n  limit: 10\n"),
             "f.yaml:2: neighbours.per_interface: value 8192: accepted 1..10 (neighbours.limit)");
   EXPECT_EQ(
