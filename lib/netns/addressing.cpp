@@ -4,6 +4,7 @@
 #include <linux/rtnetlink.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/check.hpp"
 
@@ -87,46 +88,65 @@ void Addressing::remove_local_route(uint32_t ifindex, IpAddress address) noexcep
   if (is_routed(address)) remove_route(ifindex, host_prefix(address), RouteType::kLocal);
 }
 
-// All or none of the subnet's routes.
+// All or none of the subnet's routes. As in the kernel one that is there already is as good: an address with
+// two prefix lengths has the same broadcast route twice.
 Status Addressing::add_subnet_routes(uint32_t ifindex, const IpPrefix& prefix) {
   if (!has_subnet(prefix)) return {};
-  uint32_t* routes = &interfaces_.record(ifindex).routes;
-  Rib& rib = rib_of(ifindex);
-  const IpPrefix subnet(prefix.network(), prefix.length);
-  auto added = rib.add(kernel_route(ifindex, subnet, RouteType::kUnicast, prefix.address),
-                       RouteAdd::create_append(), routes);
-  if (!added || !has_broadcast(prefix)) return added;
-  for (const IpAddress broadcast : {first_of(prefix), last_of(prefix)}) {
-    added = rib.add(kernel_route(ifindex, host_prefix(broadcast), RouteType::kBroadcast, prefix.address),
-                    RouteAdd::create_append(), routes);
-    if (added) continue;
-    remove_route(ifindex, subnet, RouteType::kUnicast);
-    if (broadcast == last_of(prefix))
-      remove_route(ifindex, host_prefix(first_of(prefix)), RouteType::kBroadcast);
+  const auto route_to = [&](const IpPrefix& to, RouteType type) {
+    return kernel_route(ifindex, to, type, prefix.address);
+  };
+  std::array<Route, 3> routes{route_to(prefix, RouteType::kUnicast)};
+  size_t count = 1;
+  if (has_broadcast(prefix))
+    for (const IpAddress broadcast : {first_of(prefix), last_of(prefix)})
+      routes[count++] = route_to(host_prefix(broadcast), RouteType::kBroadcast);
+  std::array<bool, 3> made{};
+  for (size_t i = 0; i < count; ++i) {
+    auto added =
+        rib_of(ifindex).add(routes[i], RouteAdd::create_append(), &interfaces_.record(ifindex).routes);
+    made[i] = added.has_value();
+    if (made[i] || added.error().code == EEXIST) continue;
+    while (i-- > 0)
+      if (made[i]) remove_route(ifindex, routes[i].prefix(), routes[i].type, routes[i].prefsrc);
     return added;
   }
   return {};
 }
 
-void Addressing::remove_route(uint32_t ifindex, const IpPrefix& prefix, RouteType type) noexcept {
+bool Addressing::remove_route(uint32_t ifindex, const IpPrefix& prefix, RouteType type,
+                              IpAddress source) noexcept {
   RouteMatch match;
   match.address = prefix.network();
   match.length = prefix.length;
   match.type = type;
   match.protocol = RTPROT_KERNEL;
   match.oif = ifindex;
+  match.prefsrc = source;
   const auto removed = rib_of(ifindex).remove(match, &interfaces_.record(ifindex).routes);
   // ESRCH: the user removed a connected route by hand.
   MAYFLY_CHECK(removed.has_value() || removed.error().code == ESRCH,
                "no memory to take a route out of a FIB");
+  return removed.has_value();
 }
 
+// After the address has left the list. What another subnet there has as its broadcast address stays one.
 void Addressing::remove_subnet_routes(uint32_t ifindex, const IpPrefix& prefix) noexcept {
   if (!has_subnet(prefix)) return;
   remove_route(ifindex, prefix, RouteType::kUnicast);
   if (!has_broadcast(prefix)) return;
-  remove_route(ifindex, host_prefix(first_of(prefix)), RouteType::kBroadcast);
-  remove_route(ifindex, host_prefix(last_of(prefix)), RouteType::kBroadcast);
+  for (const IpAddress broadcast : {first_of(prefix), last_of(prefix)}) {
+    if (is_broadcast(ifindex, broadcast)) continue;
+    while (remove_route(ifindex, host_prefix(broadcast), RouteType::kBroadcast)) {
+    }
+  }
+}
+
+bool Addressing::is_broadcast(uint32_t ifindex, IpAddress address) const noexcept {
+  const AddressList* list = list_of(ifindex);
+  return list != nullptr && std::ranges::any_of(list->all(), [&](const InterfaceAddress& entry) {
+           const IpPrefix prefix = entry.prefix();
+           return has_broadcast(prefix) && (first_of(prefix) == address || last_of(prefix) == address);
+         });
 }
 
 // The interface's list, not published, with room for so many more.

@@ -99,7 +99,9 @@ class Addressing {
   Status add_subnet_routes(uint32_t ifindex, const IpPrefix& prefix);
   Status add_local_route(uint32_t ifindex, IpAddress address);
   void remove_local_route(uint32_t ifindex, IpAddress address) noexcept;
-  void remove_route(uint32_t ifindex, const IpPrefix& prefix, RouteType type) noexcept;
+  // False when there is none. source: none matches all.
+  bool remove_route(uint32_t ifindex, const IpPrefix& prefix, RouteType type, IpAddress source = {}) noexcept;
+  bool is_broadcast(uint32_t ifindex, IpAddress address) const noexcept;
   void remove_subnet_routes(uint32_t ifindex, const IpPrefix& prefix) noexcept;
   void remove_all_routes(uint32_t ifindex) noexcept;
   Result<AddressList*> copy_list(uint32_t ifindex, uint32_t more);

@@ -154,6 +154,69 @@ TEST_F(AddressingTest, RoutesOfAddresses) {
   EXPECT_EQ(addressing->remove(dummy, prefix("2001:db8::2/64"), retired).error().code, EADDRNOTAVAIL);
 }
 
+// Two subnets of different length begin or end with the same address.
+TEST_F(AddressingTest, SubnetsShareBroadcastAddresses) {
+  const std::pair<const char*, const char*> pairs[] = {
+      {"10.0.0.1/24", "10.0.0.1/25"}, {"10.0.0.129/24", "10.0.0.129/25"}, {"10.0.0.1/24", "10.0.0.129/25"}};
+  for (const auto& [one, two] : pairs)
+    for (const bool swapped : {false, true})
+      for (const bool up_first : {false, true}) {
+        const char* first = swapped ? two : one;
+        const char* second = swapped ? one : two;
+        SCOPED_TRACE(fmt::format("{} then {}, {}", first, second, up_first ? "up" : "down"));
+        set_up(up_first);
+        ASSERT_TRUE(add(second).has_value());
+        set_up(true);
+        const auto alone = routes();
+        ASSERT_TRUE(addressing->remove(dummy, prefix(second), retired).has_value());
+        set_up(up_first);
+        ASSERT_TRUE(add(first).has_value());
+        ASSERT_TRUE(add(second).has_value());
+        set_up(true);
+        const auto both = routes();
+        EXPECT_TRUE(std::ranges::includes(both, alone));
+        EXPECT_TRUE(both.contains("10.0.0.0/24"));
+        EXPECT_TRUE(both.contains("broadcast 10.0.0.0/32"));
+        EXPECT_TRUE(both.contains("broadcast 10.0.0.255/32"));
+        ASSERT_TRUE(addressing->remove(dummy, prefix(first), retired).has_value());
+        EXPECT_EQ(routes(), alone);
+        ASSERT_TRUE(addressing->remove(dummy, prefix(second), retired).has_value());
+        EXPECT_TRUE(routes().empty());
+        commit();
+      }
+}
+
+// Nothing stays of an address whose last route finds no memory, and nothing of others goes with it.
+TEST_F(AddressingTest, WithoutMemoryForAllRoutesThereAreNone) {
+  ASSERT_TRUE(add("10.0.0.129/24").has_value());
+  const auto before = routes();
+  RouteMatch match;
+  Route filler;
+  filler.type = RouteType::kBlackhole;
+  filler.length = 32;
+  for (uint32_t left = 0; left <= 3; ++left) {
+    SCOPED_TRACE(left);
+    uint32_t fillers = 0;
+    for (; route_table.in_use() + left < route_table.limit(); ++fillers) {
+      filler.address = IpAddress(static_cast<Ipv4>(0x14000000 + fillers));
+      ASSERT_TRUE(elsewhere->rib.add(filler, RouteAdd::create_exclusive(), nullptr).has_value());
+    }
+    // A local, a connected and one more broadcast route: 10.0.0.255 has its own already.
+    EXPECT_EQ(add("10.0.0.129/25").has_value(), left >= 2) << "same address: no other local route";
+    EXPECT_EQ(routes() == before, left < 2);
+    while (fillers-- > 0) {
+      match.address = IpAddress(static_cast<Ipv4>(0x14000000 + fillers));
+      match.length = 32;
+      ASSERT_TRUE(elsewhere->rib.remove(match, nullptr).has_value());
+    }
+    if (left >= 2) {
+      ASSERT_TRUE(addressing->remove(dummy, prefix("10.0.0.129/25"), retired).has_value());
+    }
+    EXPECT_EQ(routes(), before);
+    commit();
+  }
+}
+
 TEST_F(AddressingTest, RefusesWhatIsNoAddress) {
   for (const char* bad : {"::/64", "::1/128", "ff02::1/64", "127.0.0.1/8", "0.0.0.0/8", "224.0.0.1/24"}) {
     const Status refused = add(bad);
@@ -333,16 +396,16 @@ TEST_F(AddressingTest, RandomChangesEqualTheRules) {
   bool up = true;
   for (int step = 0; step < 5'000; ++step) {
     const uint64_t bits = random();
-    const auto host = bits % 5 + 1;
+    const auto host = bits % 5 + 1 + bits / 113 % 2 * 128;
     const auto net = bits / 5 % 2;
-    constexpr std::array kLengths = {24, 31, 32};
+    constexpr std::array kLengths = {24, 25, 26, 31, 32};
     constexpr std::array kLengths6 = {64, 127, 128};
     const std::string address = bits / 11 % 3 == 0   ? fmt::format("10.0.{}.{}", net, host)
                                 : bits / 11 % 3 == 1 ? fmt::format("2001:db8:0:{}::{}", net, host)
                                                      : fmt::format("fe80::{}", host);
     const bool v4 = bits / 11 % 3 == 0;
     const std::string text =
-        fmt::format("{}/{}", address, v4 ? kLengths[bits / 37 % 3] : kLengths6[bits / 37 % 3]);
+        fmt::format("{}/{}", address, v4 ? kLengths[bits / 37 % 5] : kLengths6[bits / 37 % 3]);
     const auto same_address = [&](const auto& each) { return each.first.starts_with(address + "/"); };
     switch (random() % 8) {
       case 0:
