@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <tuple>
+#include <utility>
 
 #include "base/check.hpp"
 
@@ -40,6 +43,27 @@ IpAddress last_of(const IpPrefix& prefix) {
 
 bool same_subnet(const IpPrefix& a, const IpPrefix& b) {
   return a.length == b.length && a.contains(b.address);
+}
+
+// Of the entries that give the same prefix the first, in the order of the list; those that give none are left
+// out. n log n: a list has thousands of them.
+template <class PrefixOf>
+std::vector<const InterfaceAddress*> first_of_each(const AddressList& list, PrefixOf prefix_of) {
+  std::vector<std::pair<IpPrefix, const InterfaceAddress*>> given;
+  for (const InterfaceAddress& entry : list.all())
+    if (const auto prefix = prefix_of(entry)) given.emplace_back(*prefix, &entry);
+  const auto key = [](const auto& each) {
+    const Ipv6 address = each.first.address.v6();
+    return std::tuple(address.high, address.low, each.first.length);
+  };
+  const auto order = [&](const auto& each) { return std::tuple_cat(key(each), std::tuple(each.second)); };
+  std::ranges::sort(given, {}, order);
+  const auto repeated = std::ranges::unique(given, {}, key);
+  given.erase(repeated.begin(), repeated.end());
+  std::vector<const InterfaceAddress*> first;
+  for (const auto& each : given) first.push_back(each.second);
+  std::ranges::sort(first);
+  return first;
 }
 
 Route kernel_route(uint32_t ifindex, const IpPrefix& prefix, RouteType type, IpAddress source) {
@@ -239,14 +263,12 @@ Status Addressing::remove(uint32_t ifindex, const IpPrefix& prefix, RetireList& 
 Status Addressing::came_up(uint32_t ifindex, RetireList& retired) {
   const AddressList* list = list_of(ifindex);
   if (list == nullptr) return {};
-  const auto all = list->all();
-  for (size_t i = 0; i < all.size(); ++i) {
-    const auto same = [&](const InterfaceAddress& other) {
-      return same_subnet(other.prefix(), all[i].prefix());
-    };
-    if (std::ranges::any_of(all.first(i), same)) continue;
-    if (auto added = add_subnet_routes(ifindex, all[i].prefix()); !added) return added;
-  }
+  const auto subnet_of = [](const InterfaceAddress& entry) -> std::optional<IpPrefix> {
+    if (!has_subnet(entry.prefix())) return std::nullopt;
+    return IpPrefix(entry.prefix().network(), entry.length);
+  };
+  for (const InterfaceAddress* entry : first_of_each(*list, subnet_of))
+    if (auto added = add_subnet_routes(ifindex, entry->prefix()); !added) return added;
   return ask_about_all(ifindex, retired);
 }
 
@@ -260,13 +282,13 @@ void Addressing::remove_all_routes(uint32_t ifindex) noexcept {
 
 void Addressing::went_down(uint32_t ifindex, RetireList& retired) {
   remove_all_routes(ifindex);
+  const auto address_of = [](const InterfaceAddress& entry) -> std::optional<IpPrefix> {
+    if (!entry.usable()) return std::nullopt;
+    return host_prefix(entry.address);
+  };
   if (const AddressList* list = list_of(ifindex); list != nullptr)
-    for (size_t i = 0; i < list->count; ++i) {
-      const InterfaceAddress& entry = list->entries[i];
-      if (!entry.usable() ||
-          std::ranges::count(list->all().first(i), entry.address, &InterfaceAddress::address) != 0)
-        continue;
-      const auto kept = add_local_route(ifindex, entry.address);
+    for (const InterfaceAddress* entry : first_of_each(*list, address_of)) {
+      const auto kept = add_local_route(ifindex, entry->address);
       MAYFLY_CHECK(kept.has_value(), "no memory to keep the local route of an address");
     }
   neighbours_.flush(interfaces_.interface(ifindex).neighbours, Neighbours::Flush::kAll, retired);

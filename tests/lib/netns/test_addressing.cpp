@@ -217,6 +217,53 @@ TEST_F(AddressingTest, WithoutMemoryForAllRoutesThereAreNone) {
   }
 }
 
+// Up to a thousand addresses, with repeated subnets and host addresses, against the rules:
+// each subnet has the routes of its first address, in every life.
+TEST_F(AddressingTest, TheFirstAddressOfASubnetGivesItsRoutes) {
+  std::mt19937_64 random(seed_of_this_run());
+  for (const uint32_t count : {1U, 7U, 300U, 1'000U}) {
+    std::vector<IpPrefix> added;
+    while (added.size() < count) {
+      const bool v4 = random() % 2 == 0;
+      const std::array<uint8_t, 3> lengths =
+          v4 ? std::array<uint8_t, 3>{24, 26, 32} : std::array<uint8_t, 3>{64, 120, 128};
+      const uint32_t number = static_cast<uint32_t>(random() % (4 * count));
+      const IpAddress address = v4 ? IpAddress(static_cast<Ipv4>(0x0a000001 + number))
+                                   : IpAddress(Ipv6{0x20010db8'00000000 + number / 64, 1 + number});
+      const IpPrefix given(address, lengths[random() % 3]);
+      if (addressing->add(dummy, given, kNoDad, retired).has_value()) added.push_back(given);
+      if (added.size() % 64 == 0) commit();
+    }
+    set_up(false);
+    std::map<std::string, std::string> wanted;  // route -> preferred source
+    for (const IpPrefix& each : added)
+      wanted.try_emplace("local " + format_prefix(IpPrefix(each.address, each.most_length())),
+                         format_address(each.address));
+    const auto sources = [&] {
+      std::map<std::string, std::string> all;
+      for (RouteCursor at(netns->rib); at.current() != nullptr; at.advance()) {
+        const Route& route = *at.current();
+        if (route.type == RouteType::kBroadcast) continue;
+        const bool local = route.type == RouteType::kLocal;
+        const IpAddress source = route.prefsrc.none() && local ? route.address : route.prefsrc;
+        all.emplace((local ? "local " : "") + format_prefix(route.prefix()),
+                    source.none() ? "none" : format_address(source));
+      }
+      return all;
+    };
+    EXPECT_EQ(sources(), wanted);
+    set_up(true);
+    for (const IpPrefix& each : added)
+      if (each.length != each.most_length())
+        wanted.try_emplace(format_prefix(IpPrefix(each.network(), each.length)),
+                           each.is_v4() ? format_address(each.address) : "none");
+    EXPECT_EQ(sources(), wanted);
+    for (const IpPrefix& each : added) ASSERT_TRUE(addressing->remove(dummy, each, retired).has_value());
+    EXPECT_TRUE(routes().empty());
+    commit();
+  }
+}
+
 TEST_F(AddressingTest, RefusesWhatIsNoAddress) {
   for (const char* bad : {"::/64", "::1/128", "ff02::1/64", "127.0.0.1/8", "0.0.0.0/8", "224.0.0.1/24"}) {
     const Status refused = add(bad);
