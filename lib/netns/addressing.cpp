@@ -314,8 +314,13 @@ void Addressing::detach(uint32_t ifindex, RetireList&) {
   else if (routes != 0)
     remove_all_routes(ifindex);
   Interface& interface = interfaces_.interface(ifindex);
-  if (const AddressList* list = interface.addresses.own(); list != nullptr) addresses_ -= list->count;
+  size_t bytes = Neighbours::bytes_of(interface.neighbours);
+  if (const AddressList* list = interface.addresses.own(); list != nullptr) {
+    addresses_ -= list->count;
+    bytes += BlockPools::capacity_of(list->retired);
+  }
   if (interface.neighbours.own() != nullptr) neighbours_.detach(interface.neighbours);
+  interfaces_.record(ifindex).retired.bytes += static_cast<uint32_t>(bytes);
 }
 
 Status Addressing::set_unnumbered(uint32_t ifindex, uint32_t lender) {

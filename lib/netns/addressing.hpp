@@ -58,7 +58,7 @@ class Addressing {
   Status came_up(uint32_t ifindex, RetireList& retired);
   void went_down(uint32_t ifindex, RetireList& retired);
   // Before InterfaceTable::retire: routes, timers of neighbours and counts go; its blocks are taken by
-  // teardown.
+  // teardown, and count in the backlog from then on.
   void detach(uint32_t ifindex, RetireList& retired);
   // Before it moves to another namespace: addresses, routes and neighbours go; it uses no other's addresses.
   void clear(uint32_t ifindex, RetireList& retired);

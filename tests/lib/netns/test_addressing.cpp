@@ -354,6 +354,34 @@ TEST_F(AddressingTest, ManyQuestionsAreSpreadOut) {
   EXPECT_TRUE(questions().empty());
 }
 
+// What an interface contains waits with it, and counts as that.
+TEST_F(AddressingTest, TheBacklogKnowsWhatADeadInterfaceContains) {
+  constexpr uint32_t kNeighbours = 1'000;
+  constexpr uint32_t kAddresses = 100;
+  const uint64_t bare = [&] {
+    remove(create("bare", 0x020000000005, netns.get()));
+    const uint64_t bytes = retired.bytes();
+    commit();
+    return bytes;
+  }();
+  for (uint32_t n = 0; n < kAddresses; ++n)
+    ASSERT_TRUE(add(fmt::format("10.{}.0.1/32", n).c_str()).has_value());
+  Neighbours::Table& known = table->interface(dummy).neighbours;
+  for (uint32_t n = 0; n < kNeighbours; ++n)
+    ASSERT_TRUE(neighbours
+                    .learn(known, dummy, IpAddress(static_cast<Ipv4>(0x14000001 + n)), 0x020000000077,
+                           NeighbourEvidence::other(true), now, retired)
+                    ->known);
+  while (reclaim.backlog().objects > 0 || retired.objects() > 0) commit();
+  EXPECT_EQ(reclaim.backlog().bytes, 0U);
+  remove(dummy);
+  EXPECT_GE(retired.bytes(), bare + kNeighbours * sizeof(Neighbour) + kAddresses * sizeof(InterfaceAddress));
+  EXPECT_LE(retired.bytes(), bare + kNeighbours * (sizeof(Neighbour) + 64) + kAddresses * 64);
+  commit();
+  while (reclaim.backlog().objects > 0) commit();
+  EXPECT_EQ(reclaim.backlog().bytes, 0U);
+}
+
 TEST_F(AddressingTest, LinkLocalComesOfTheMac) {
   EXPECT_TRUE(own(dummy, "fe80::ff:fe00:1"));
   EXPECT_FALSE(own(dummy, "fe80::ff:fe00:2"));
