@@ -73,6 +73,7 @@ class ControlWorld {
   Dataplane& dataplane() noexcept { return *dataplane_; }
   InterfaceTable& interfaces() noexcept { return *interfaces_; }
   uint32_t port() const noexcept { return port_; }
+  MessageRing<WorkerMessage>& from_worker() noexcept { return to_control_; }
 
   // Deletes every route and interface (but the port, unless it is asked for) and waits for teardown.
   void delete_all(bool port_too) {
