@@ -190,6 +190,7 @@ void Addressing::publish(uint32_t ifindex, AddressList* next, RetireList& retire
     blocks_.free_unpublished(next->retired);
     next = nullptr;
   }
+  if (next != nullptr) next->count_kinds();
   auto& addresses = interfaces_.interface(ifindex).addresses;
   AddressList* const last = addresses.own();
   addresses.publish(next);

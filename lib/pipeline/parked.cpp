@@ -34,6 +34,7 @@ void ask_blindly(Path& path, const Interface& egress, IpAddress next_hop) noexce
   BlindQuestions& questions = path.blind_questions;
   if (questions.at_ms != path.now_ms()) questions = {.at_ms = path.now_ms()};
   if (questions.count == kBlindQuestionsPerMs) return;
+  if (source_of(path.interfaces, egress, next_hop).none()) return;
   if (find_neighbour(egress.neighbours.read(), next_hop) != nullptr) return;
   if (want(path, egress.ifindex, egress.id, next_hop)) ++questions.count;
 }
@@ -109,19 +110,21 @@ void check_queue(Path& path, Queue& queue) noexcept {
 
 }  // namespace
 
+// A source is looked for among all addresses of the interface: only for the first packet to a neighbour.
 void park(Path& path, const Packet& packet, IpAddress next_hop) noexcept {
   const Interface& egress = *packet.egress;
   Parking& parking = path.parking;
-  if (source_of(path.interfaces, egress, next_hop).none())
-    return drop(path, packet.mbuf, &egress, Side::tx, DropReason::neighbour_no_source);
+  const auto refuse = [&](DropReason reason) { drop(path, packet.mbuf, &egress, Side::tx, reason); };
   Queue* queue = parking.find(egress.ifindex, egress.id, next_hop);
   // Whoever takes the place of the oldest adds nothing.
   const bool replaces = queue != nullptr && queue->count == Parking::kPacketsPerNeighbour;
   if (replaces) drop_oldest(path, *queue, DropReason::neighbour_queue_full);
   if (!parking.has_room(replaces ? 0 : path.statistics.held(egress.ifindex), packet.mbuf->nb_segs)) {
     if (queue == nullptr) ask_blindly(path, egress, next_hop);
-    return drop(path, packet.mbuf, &egress, Side::tx, DropReason::neighbour_queue_full);
+    return refuse(DropReason::neighbour_queue_full);
   }
+  if (queue == nullptr && source_of(path.interfaces, egress, next_hop).none())
+    return refuse(DropReason::neighbour_no_source);
   rte_pktmbuf_adj(packet.mbuf,
                   static_cast<uint16_t>(packet.network - rte_pktmbuf_mtod(packet.mbuf, const uint8_t*)));
   path.statistics.hold(egress.ifindex);
