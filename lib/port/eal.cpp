@@ -66,6 +66,15 @@ bool is_pci_devargs(std::string_view devargs) noexcept {
   return matches("hhhh:hh:hh.h") || matches("hh:hh.h");
 }
 
+std::string with_full_pci_address(std::string_view devargs) {
+  if (!is_pci_devargs(devargs)) return std::string(devargs);
+  const size_t end = std::min(devargs.find(','), devargs.size());
+  std::string address(devargs.substr(0, end));
+  std::ranges::transform(address, address.begin(), [](unsigned char c) { return std::tolower(c); });
+  const bool has_domain = std::ranges::count(address, ':') == 2;
+  return (has_domain ? "" : "0000:") + address + std::string(devargs.substr(end));
+}
+
 std::vector<std::string> eal_arguments(const EalSettings& settings, std::string_view file_prefix) {
   std::vector<std::string> arguments{settings.program,        "--lcores", lcore_map(settings),
                                      "--main-lcore",          "0",        "--file-prefix",
@@ -80,7 +89,7 @@ std::vector<std::string> eal_arguments(const EalSettings& settings, std::string_
   for (const std::string& devargs : settings.port_devargs) {
     if (!is_pci_devargs(devargs)) continue;
     arguments.emplace_back("-a");
-    arguments.push_back(devargs);
+    arguments.push_back(with_full_pci_address(devargs));
     pci = true;
   }
   if (!pci) arguments.emplace_back("--no-pci");

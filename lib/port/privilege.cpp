@@ -43,8 +43,7 @@ std::string memory_lock_limit() {
 // The file of a PCI device's IOMMU group, if it is there and cannot be opened.
 std::string unreadable_iommu_group(const std::string& address) {
   std::error_code error;
-  const std::string full = address.size() == 7 ? "0000:" + address : address;
-  const auto group = std::filesystem::read_symlink("/sys/bus/pci/devices/" + full + "/iommu_group", error);
+  const auto group = std::filesystem::read_symlink("/sys/bus/pci/devices/" + address + "/iommu_group", error);
   if (error) return {};
   const std::string file = "/dev/vfio/" + group.filename().string();
   return access(file.c_str(), F_OK) == 0 && access(file.c_str(), R_OK | W_OK) != 0 ? file : std::string();

@@ -82,11 +82,20 @@ TEST(Eal, OnlyNamedPciDevicesAreAllowed) {
   settings.telemetry = true;
   settings.worker_cpus = {1};
   settings.control_cpus = {0};
-  settings.port_devargs = {"0000:03:00.0,x=1", "net_null0", "04:00.1"};
+  settings.port_devargs = {"0000:03:00.0,x=1", "net_null0", "0A:00.1"};
   const std::vector<std::string> expected = {"mayflyd", "--lcores",         "0@(0),1@1", "--main-lcore",
                                              "0",       "--file-prefix",    "p",         "--in-memory",
-                                             "-a",      "0000:03:00.0,x=1", "-a",        "04:00.1"};
+                                             "-a",      "0000:03:00.0,x=1", "-a",        "0000:0a:00.1"};
   EXPECT_EQ(eal_arguments(settings, "p"), expected);
+}
+
+TEST(Devargs, APciAddressIsTheSameHoweverItIsWritten) {
+  for (const char* const text : {"0000:0a:00.1", "0a:00.1", "0A:00.1", "0000:0A:00.1"}) {
+    EXPECT_EQ(Devargs::parse(text).device, "0000:0a:00.1") << text;
+    EXPECT_EQ(Devargs::parse(std::string(text) + ",x=AB").text(), "0000:0a:00.1,x=AB") << text;
+  }
+  EXPECT_EQ(Devargs::parse("ab12:03:00.0").device, "ab12:03:00.0");
+  EXPECT_EQ(Devargs::parse("net_Null0").device, "net_Null0");
 }
 
 TEST(Devargs, ReadsAndWrites) {
