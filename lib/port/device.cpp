@@ -6,6 +6,7 @@
 #include <rte_devargs.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
+#include <rte_vfio.h>
 
 #include <algorithm>
 #include <array>
@@ -157,6 +158,8 @@ Status Device::prepare_packet_socket() {
 Status Device::probe(const EalErrorScope& words) {
   info_.devargs = devargs_.text();
   if (is_packet_socket()) ring_drops_.emplace();
+  // The EAL looks for the kernel's modules when it starts, and never again by itself.
+  if (is_pci(devargs_) && rte_vfio_is_enabled("vfio") == 0) rte_vfio_enable("vfio");
   if (const int error = rte_dev_probe(info_.devargs.c_str()); error != 0)
     return probe_error(devargs_, error, words.reason());
   rte_dev_iterator iterator{};

@@ -59,20 +59,10 @@ TEST(Eal, ArgumentsWithoutHugepages) {
   settings.control_cpus = {0, 1};
   settings.port_devargs = {"net_null0"};
   settings.extra_args = {"--log-level", "7"};
-  const std::vector<std::string> expected = {"mayflyd",
-                                             "--lcores",
-                                             "0@(0,1),1@2,2@3",
-                                             "--main-lcore",
-                                             "0",
-                                             "--file-prefix",
-                                             "p",
-                                             "--no-huge",
-                                             "-m",
-                                             "256",
-                                             "--no-telemetry",
-                                             "--no-pci",
-                                             "--log-level",
-                                             "7"};
+  const std::vector<std::string> expected = {
+      "mayflyd",        "--lcores", "0@(0,1),1@2,2@3", "--main-lcore", "0",
+      "--file-prefix",  "p",        "--no-huge",       "-m",           "256",
+      "--no-telemetry", "-a",       "ffff:ff:1f.7",    "--log-level",  "7"};
   EXPECT_EQ(eal_arguments(settings, "p"), expected);
 }
 
@@ -83,9 +73,9 @@ TEST(Eal, OnlyNamedPciDevicesAreAllowed) {
   settings.worker_cpus = {1};
   settings.control_cpus = {0};
   settings.port_devargs = {"0000:03:00.0,x=1", "net_null0", "0A:00.1"};
-  const std::vector<std::string> expected = {"mayflyd", "--lcores",         "0@(0),1@1", "--main-lcore",
-                                             "0",       "--file-prefix",    "p",         "--in-memory",
-                                             "-a",      "0000:03:00.0,x=1", "-a",        "0000:0a:00.1"};
+  const std::vector<std::string> expected = {
+      "mayflyd", "--lcores",     "0@(0),1@1", "--main-lcore",     "0",  "--file-prefix", "p", "--in-memory",
+      "-a",      "ffff:ff:1f.7", "-a",        "0000:03:00.0,x=1", "-a", "0000:0a:00.1"};
   EXPECT_EQ(eal_arguments(settings, "p"), expected);
 }
 
