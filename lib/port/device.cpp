@@ -223,7 +223,9 @@ Status Device::configure(const rte_eth_dev_info& offered, const EalErrorScope& w
   if (error != 0) return device_error(devargs_, "can not be configured", error, words.reason());
   info_.rx_offloads = offload_names(wanted.rxmode.offloads, rte_eth_dev_rx_offload_name);
   info_.tx_offloads = offload_names(wanted.txmode.offloads, rte_eth_dev_tx_offload_name);
+  // Settled until it is closed, and with it what set_mtu() accepts.
   room_.scatter = limits_.needs_scatter;
+  if (const auto settled = plan_frames(settings_.mtu, room_)) limits_.most_mtu = settled->most_mtu;
   return {};
 }
 
