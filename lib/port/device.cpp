@@ -20,7 +20,6 @@
 namespace mayfly {
 namespace {
 
-constexpr uint32_t kFcsBytes = 4;
 // Of a queue of net_af_xdp: its fill ring, and what it was sending.
 constexpr uint64_t kXdpBuffersKept = 2 * 2'048;
 constexpr uint32_t kPageBytes = 4'096;
@@ -41,13 +40,6 @@ std::vector<std::string> offload_names(uint64_t offloads, const char* (*name_of)
   std::vector<std::string> names;
   for (; offloads != 0; offloads &= offloads - 1) names.emplace_back(name_of(offloads & -offloads));
   return names;
-}
-
-// The bytes of a frame, FCS included, that the device does not count as MTU; as ethdev itself computes it.
-uint32_t overhead_bytes(const rte_eth_dev_info& offered) {
-  if (offered.max_mtu != UINT16_MAX && offered.max_rx_pktlen > offered.max_mtu)
-    return offered.max_rx_pktlen - offered.max_mtu;
-  return kEthernetHeaderBytes + kFcsBytes;
 }
 
 }  // namespace
@@ -188,7 +180,7 @@ Status Device::plan(const rte_eth_dev_info& offered) {
     if (!bytes) return std::unexpected(bytes.error());
     room_.ring_frame = bytes->value_or(kMemifBufferBytes);
   } else if (counts_mtu()) {
-    const uint32_t overhead = overhead_bytes(offered);
+    const uint32_t overhead = frame_overhead(offered.max_rx_pktlen, offered.max_mtu);
     room_.header_bytes = overhead - kFcsBytes;
     room_.least_mtu = std::max<uint32_t>(offered.min_mtu, room_.least_mtu);
     room_.most_mtu = std::min<uint32_t>(offered.max_mtu, offered.max_rx_pktlen - overhead);

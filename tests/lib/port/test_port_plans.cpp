@@ -218,6 +218,13 @@ FrameRoom device_room(uint32_t most_mtu, uint32_t buffer_bytes) {
   return room;
 }
 
+TEST(FrameLimits, OverheadIsWhatADeviceDoesNotCountAsMtu) {
+  EXPECT_EQ(frame_overhead(9'234, 9'216), 18u);
+  EXPECT_EQ(frame_overhead(9'728, 9'702), 26u);
+  EXPECT_EQ(frame_overhead(1'518, UINT16_MAX), 18u) << "the driver tells of no largest MTU";
+  EXPECT_EQ(frame_overhead(16'384, 9'000), 18u) << "net_vmxnet3";
+}
+
 TEST(FrameLimits, TheDeviceIsConfiguredForTwoTags) {
   FrameRoom room = device_room(9'000, 2'048);
   const auto plain = plan_frames(1'500, room);
