@@ -30,7 +30,8 @@ constexpr std::array kNeeds = {
     Need{"net_tap", CAP_NET_ADMIN, "CAP_NET_ADMIN"},
 };
 
-// The rings of packet sockets are locked, and so are the packet buffers that an XDP socket shares.
+// The rings of packet sockets are locked, and so are the packet buffers that an XDP socket or a NIC on vfio
+// shares.
 std::string memory_lock_limit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return {};
@@ -62,7 +63,9 @@ bool has_capability(int capability) noexcept {
 std::string missing_privilege(const Devargs& devargs, std::string_view reason) {
   if (is_pci_devargs(devargs.device)) {
     const std::string file = unreadable_iommu_group(devargs.device);
-    return file.empty() ? "" : fmt::format(": this process has no right to open {}", file);
+    if (!file.empty()) return fmt::format(": this process has no right to open {}", file);
+    const bool mapping = reason.find("DMA remapping") != std::string_view::npos;
+    return mapping && !has_capability(CAP_IPC_LOCK) ? memory_lock_limit() : "";
   }
   if (devargs.is_of("net_pcap") && devargs.kernel_interface().empty()) return {};
   std::string names;
