@@ -156,12 +156,10 @@ Status Daemon::add_ports(const std::atomic<bool>& stop) {
   loop_->on_port_event([&](const PortEvent& event) {
     if (event.type != PortEvent::Type::added && event.type != PortEvent::Type::failed) return;
     --waiting;
-    if (!event.result && outcome)
-      outcome = fail(event.result.error().code, "port {}: {}", event.name, event.result.error().text);
+    if (!event.result && outcome) outcome = event.result;
   });
   for (const PortConfig& port : config_.ports) {
-    if (auto begun = ports_->begin_add(settings_of(config_, port)); !begun)
-      return fail(begun.error().code, "port {}: {}", port.name, begun.error().text);
+    if (auto begun = ports_->begin_add(settings_of(config_, port)); !begun) return begun;
     ++waiting;
   }
   while (waiting > 0 && outcome && !stop.load(std::memory_order_relaxed)) loop_->round(kPortWaitMs);

@@ -6,6 +6,7 @@
 #include <rte_devargs.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
+#include <rte_vfio.h>
 
 #include <algorithm>
 #include <array>
@@ -19,7 +20,6 @@
 namespace mayfly {
 namespace {
 
-constexpr uint32_t kFcsBytes = 4;
 // Of a queue of net_af_xdp: its fill ring, and what it was sending.
 constexpr uint64_t kXdpBuffersKept = 2 * 2'048;
 constexpr uint32_t kPageBytes = 4'096;
@@ -40,13 +40,6 @@ std::vector<std::string> offload_names(uint64_t offloads, const char* (*name_of)
   std::vector<std::string> names;
   for (; offloads != 0; offloads &= offloads - 1) names.emplace_back(name_of(offloads & -offloads));
   return names;
-}
-
-// The bytes of a frame, FCS included, that the device does not count as MTU; as ethdev itself computes it.
-uint32_t overhead_bytes(const rte_eth_dev_info& offered) {
-  if (offered.max_mtu != UINT16_MAX && offered.max_rx_pktlen > offered.max_mtu)
-    return offered.max_rx_pktlen - offered.max_mtu;
-  return kEthernetHeaderBytes + kFcsBytes;
 }
 
 }  // namespace
@@ -158,6 +151,8 @@ Status Device::prepare_packet_socket() {
 Status Device::probe(const EalErrorScope& words) {
   info_.devargs = devargs_.text();
   if (is_packet_socket()) ring_drops_.emplace();
+  // The EAL looks for the kernel's modules when it starts, and never again by itself.
+  if (is_pci(devargs_) && rte_vfio_is_enabled("vfio") == 0) rte_vfio_enable("vfio");
   if (!settings_.existing)
     if (const int error = rte_dev_probe(info_.devargs.c_str()); error != 0)
       return probe_error(devargs_, error, words.reason());
@@ -187,7 +182,7 @@ Status Device::plan(const rte_eth_dev_info& offered) {
     if (!bytes) return std::unexpected(bytes.error());
     room_.ring_frame = bytes->value_or(kMemifBufferBytes);
   } else if (counts_mtu()) {
-    const uint32_t overhead = overhead_bytes(offered);
+    const uint32_t overhead = frame_overhead(offered.max_rx_pktlen, offered.max_mtu);
     room_.header_bytes = overhead - kFcsBytes;
     room_.least_mtu = std::max<uint32_t>(offered.min_mtu, room_.least_mtu);
     room_.most_mtu = std::min<uint32_t>(offered.max_mtu, offered.max_rx_pktlen - overhead);
@@ -222,7 +217,9 @@ Status Device::configure(const rte_eth_dev_info& offered, const EalErrorScope& w
   if (error != 0) return device_error(devargs_, "can not be configured", error, words.reason());
   info_.rx_offloads = offload_names(wanted.rxmode.offloads, rte_eth_dev_rx_offload_name);
   info_.tx_offloads = offload_names(wanted.txmode.offloads, rte_eth_dev_tx_offload_name);
+  // Settled until it is closed, and with it what set_mtu() accepts.
   room_.scatter = limits_.needs_scatter;
+  if (const auto settled = plan_frames(settings_.mtu, room_)) limits_.most_mtu = settled->most_mtu;
   return {};
 }
 
