@@ -72,7 +72,7 @@ struct PortConfig {
 struct LimitsConfig {
   uint32_t interfaces = 4'194'304;
   uint32_t neighbours = 1'048'576;
-  uint32_t neighbours_per_interface = 65'536;
+  uint32_t neighbours_per_interface = 8192;
   uint32_t routes = 4'194'304;
   uint32_t namespaces = 131'072;
 };

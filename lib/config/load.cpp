@@ -81,7 +81,7 @@ void read_limits(YamlMap& root, LimitsConfig& limits) {
   root.section("interfaces", kKeys).number("limit", limits.interfaces, kTableRange);
   YamlMap neighbours = root.section("neighbours", kNeighbourKeys);
   neighbours.number("limit", limits.neighbours, kTableRange);
-  neighbours.number("per_interface", limits.neighbours_per_interface, kTableRange);
+  neighbours.number("per_interface", limits.neighbours_per_interface, kInterfaceNeighboursRange);
   root.section("routes", kKeys).number("limit", limits.routes, kTableRange);
   root.section("namespaces", kKeys).number("limit", limits.namespaces, kTableRange);
 }

@@ -33,6 +33,8 @@ constexpr Range<uint32_t> kQueuesRange{1, 128};
 constexpr Range<uint32_t> kDescriptorsRange{32, 32'768};
 constexpr Range<uint32_t> kMtuRange{68, 16'000};
 constexpr Range<uint32_t> kTableRange{1, 1u << 24};
+// What one table holds: Neighbours::kMostInterfaceLimit.
+constexpr Range<uint32_t> kInterfaceNeighboursRange{1, 87'000};
 constexpr Range<uint32_t> kTeardownWorkersRange{1, 16};
 constexpr Range<uint32_t> kNiceRange{0, 19};
 constexpr Range<uint64_t> kBacklogObjectsRange{1, uint64_t{1} << 32};

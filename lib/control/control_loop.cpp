@@ -93,9 +93,7 @@ void ControlLoop::handle_worker_messages() {
   for (WorkerLink& worker : dataplane_.workers) {
     WorkerMessage message;
     for (uint32_t i = 0; i < kMessagesPerRound && worker.from_worker->pop(&message); ++i) {
-      if (!dataplane_.interfaces.exists(message.ifindex) ||
-          dataplane_.interfaces.interface(message.ifindex).id != message.id)
-        continue;
+      if (!is_current(message)) continue;
       switch (message.type) {
         case WorkerMessage::Type::neighbour_wanted:
           neighbour_wanted(message, retired);
@@ -110,6 +108,15 @@ void ControlLoop::handle_worker_messages() {
     }
   }
   dataplane_.commit(retired);
+}
+
+// Messages wait in their rings for rounds. An interface that is down has no neighbours, so nothing that was
+// heard before it went down may make any, nor before it was moved.
+bool ControlLoop::is_current(const WorkerMessage& message) const noexcept {
+  const InterfaceTable& table = dataplane_.interfaces;
+  if (!table.exists(message.ifindex) || table.interface(message.ifindex).id != message.id) return false;
+  const InterfaceRecord& record = table.record(message.ifindex);
+  return record.admin_up && !record.suspended;
 }
 
 void ControlLoop::neighbour_wanted(const WorkerMessage& message, RetireList& retired) {

@@ -40,6 +40,7 @@ class ControlLoop {
   static constexpr uint64_t kQuestionsNs = 1 * kNsPerMs;
 
   void handle_worker_messages();
+  bool is_current(const WorkerMessage& message) const noexcept;
   void neighbour_wanted(const WorkerMessage& message, RetireList& retired);
   void address_conflict(const WorkerMessage& message, RetireList& retired);
   void neighbour_seen(const WorkerMessage& message, RetireList& retired);

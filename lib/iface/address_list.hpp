@@ -38,7 +38,18 @@ inline unsigned common_bits(Ipv6 a, Ipv6 b) noexcept {
 struct AddressList {
   Retired retired;
   uint32_t count;
+  uint16_t link_locals;        // entries that are link-local, of which no FIB knows
+  uint16_t optimistic;         // entries with kOptimistic
   InterfaceAddress entries[];  // in the order they were added
+
+  // Before it is published.
+  void count_kinds() noexcept {
+    link_locals = optimistic = 0;
+    for (const InterfaceAddress& entry : all()) {
+      link_locals += !entry.address.is_v4() && is_link_local(entry.address.v6()) ? 1 : 0;
+      optimistic += (entry.flags & InterfaceAddress::kOptimistic) != 0 ? 1 : 0;
+    }
+  }
 
   std::span<const InterfaceAddress> all() const noexcept { return {entries, count}; }
   bool has(IpAddress address) const noexcept {

@@ -37,6 +37,9 @@ static_assert(most_filled(slots_for(1)) == 1 && slots_for(1) == 2 && slots_for(2
 static_assert(most_filled(slots_for(65'536)) >= 65'536);
 static_assert(slots_for(Neighbours::kMostInterfaceLimit) <= kMostSlots);
 
+// Neighbours that are looked at to find one that makes room.
+constexpr uint32_t kMostLooks = 32;
+
 constexpr Ipv4 kFirstMulticast = 0xe0000000;
 constexpr Ipv6 kLoopback = {0, 1};
 
@@ -209,12 +212,12 @@ Result<NeighbourResolution> Neighbours::resolve(Table& table, uint32_t ifindex, 
 
 Result<Neighbour*> Neighbours::create(Table& table, uint32_t ifindex, IpAddress address, NeighbourWord word,
                                       uint64_t now_ns, RetireList& retired) {
-  if (count_ >= config_.limit)
-    return fail(ENOBUFS, "neighbour {}: all {} neighbours of the limit are in use", format_address(address),
-                config_.limit);
-  if (count_of(table) >= config_.interface_limit)
+  if (count_of(table) >= config_.interface_limit && !make_room_on(table, address, now_ns, retired))
     return fail(ENOBUFS, "neighbour {}: all {} neighbours of the limit of interface {} are in use",
                 format_address(address), config_.interface_limit, ifindex);
+  if (count_ >= config_.limit && !make_room(now_ns, retired))
+    return fail(ENOBUFS, "neighbour {}: all {} neighbours of the limit are in use", format_address(address),
+                config_.limit);
   Retired* block = pools_.allocate(sizeof(Neighbour));
   if (block == nullptr) return fail(ENOBUFS, "neighbour {}: no memory", format_address(address));
   const Retired header = *block;
@@ -232,6 +235,57 @@ Result<Neighbour*> Neighbours::create(Table& table, uint32_t ifindex, IpAddress 
   ++count_;
   change(*neighbour, word, now_ns);
   return neighbour;
+}
+
+// The oldest failed one, otherwise the oldest stale one. Those found in use are treated as by their timer,
+// only earlier.
+bool Neighbours::make_room(uint64_t now_ns, RetireList& retired) {
+  if (queues_[kFailed].first != 0) {
+    erase(at(queues_[kFailed].first), retired);
+    return true;
+  }
+  for (uint32_t looks = kMostLooks; looks != 0 && queues_[kStale].first != 0; --looks) {
+    Neighbour& oldest = at(queues_[kStale].first);
+    if (!oldest.used.load(std::memory_order_relaxed)) {
+      erase(oldest, retired);
+      return true;
+    }
+    change(oldest, NeighbourWord(oldest.read().mac(), NeighbourState::kDelay), now_ns);
+  }
+  return false;
+}
+
+// Of one interface there is no queue. The oldest of all is its own where it is the one that is flooded;
+// otherwise it is the oldest of those around the slot of the new one, which nobody can choose.
+bool Neighbours::make_room_on(Table& table, IpAddress comer, uint64_t now_ns, RetireList& retired) {
+  NeighbourTable& own = *table.own();
+  for (const Queue queue : {kFailed, kStale}) {
+    if (queues_[queue].first == 0) continue;
+    Neighbour& oldest = at(queues_[queue].first);
+    if (oldest.table != &table || oldest.used.load(std::memory_order_relaxed)) continue;
+    erase(oldest, retired);
+    return true;
+  }
+  Neighbour* victim = nullptr;
+  uint32_t slot = own.home(neighbour_hash(comer));
+  for (uint32_t looks = std::min(kMostLooks, own.capacity); looks != 0; --looks) {
+    Neighbour* const here = own.slots()[slot].load(std::memory_order_relaxed);
+    slot = slot + 1 == own.capacity ? 0 : slot + 1;
+    if (here == nullptr || here == NeighbourTable::tombstone()) continue;
+    if (here->queue == kFailed) {
+      victim = here;
+      break;
+    }
+    if (here->queue != kStale || here->used.load(std::memory_order_relaxed)) continue;
+    if (victim == nullptr || unused_ms(*here, now_ns) > unused_ms(*victim, now_ns)) victim = here;
+  }
+  if (victim == nullptr) return false;
+  erase(*victim, retired);
+  return true;
+}
+
+uint32_t Neighbours::unused_ms(const Neighbour& stale, uint64_t now_ns) const noexcept {
+  return stale.tries * queues_[kStale].timeout_ms + (to_ms(now_ns) - stale.since_ms);
 }
 
 // Publishes the neighbour, in another table when this one has no room; false without memory for that.

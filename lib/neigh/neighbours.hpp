@@ -17,6 +17,10 @@
 // and tick() looks at their heads alone. Only a stale neighbour is visited without a reason, every five
 // seconds, to see whether workers used it.
 //
+// Anybody who asks for an address of ours becomes a neighbour, under any name. So a limit that is reached
+// stops nobody: the neighbour that has been of no use for longest makes room, a failed one or a stale one
+// that was not used since it was looked at. Only when all that are there are in use is a new one refused.
+//
 // An interface holds RcuPointer<NeighbourTable>, null at first, which must stay where it is while it is not
 // null; all calls take it together with the ifindex. They publish tables and retire old ones on the caller's
 // list.
@@ -38,8 +42,9 @@
 namespace mayfly {
 
 struct NeighbourConfig {
-  uint32_t limit = 1'048'576;         // of all interfaces
-  uint32_t interface_limit = 65'536;  // of one interface; a table is one block: at most kMostInterfaceLimit
+  uint32_t limit = 1'048'576;  // of all interfaces
+  // Of one interface: the hosts of a /20 in both families. A table is one block: at most kMostInterfaceLimit.
+  uint32_t interface_limit = 8192;
   uint64_t reachable_ns = 30 * kNsPerSecond;
   uint64_t delay_ns = 5 * kNsPerSecond;
   uint64_t retry_ns = 1 * kNsPerSecond;  // from a request to the next one
@@ -179,6 +184,9 @@ class Neighbours {
   Link link_of(const Neighbour& neighbour) const noexcept { return pools_.number_of(neighbour.retired) + 1; }
   Result<Neighbour*> create(Table& table, uint32_t ifindex, IpAddress address, NeighbourWord word,
                             uint64_t now_ns, RetireList& retired);
+  bool make_room(uint64_t now_ns, RetireList& retired);
+  bool make_room_on(Table& table, IpAddress comer, uint64_t now_ns, RetireList& retired);
+  uint32_t unused_ms(const Neighbour& stale, uint64_t now_ns) const noexcept;
   bool insert(Table& table, uint32_t ifindex, Neighbour& neighbour, RetireList& retired) noexcept;
   NeighbourTable* build(uint32_t ifindex, uint32_t count, const NeighbourTable* from) noexcept;
   void erase(Neighbour& neighbour, RetireList& retired) noexcept;

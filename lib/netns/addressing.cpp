@@ -4,6 +4,10 @@
 #include <linux/rtnetlink.h>
 
 #include <algorithm>
+#include <array>
+#include <optional>
+#include <tuple>
+#include <utility>
 
 #include "base/check.hpp"
 
@@ -39,6 +43,27 @@ IpAddress last_of(const IpPrefix& prefix) {
 
 bool same_subnet(const IpPrefix& a, const IpPrefix& b) {
   return a.length == b.length && a.contains(b.address);
+}
+
+// Of the entries that give the same prefix the first, in the order of the list; those that give none are left
+// out. n log n: a list has thousands of them.
+template <class PrefixOf>
+std::vector<const InterfaceAddress*> first_of_each(const AddressList& list, PrefixOf prefix_of) {
+  std::vector<std::pair<IpPrefix, const InterfaceAddress*>> given;
+  for (const InterfaceAddress& entry : list.all())
+    if (const auto prefix = prefix_of(entry)) given.emplace_back(*prefix, &entry);
+  const auto key = [](const auto& each) {
+    const Ipv6 address = each.first.address.v6();
+    return std::tuple(address.high, address.low, each.first.length);
+  };
+  const auto order = [&](const auto& each) { return std::tuple_cat(key(each), std::tuple(each.second)); };
+  std::ranges::sort(given, {}, order);
+  const auto repeated = std::ranges::unique(given, {}, key);
+  given.erase(repeated.begin(), repeated.end());
+  std::vector<const InterfaceAddress*> first;
+  for (const auto& each : given) first.push_back(each.second);
+  std::ranges::sort(first);
+  return first;
 }
 
 Route kernel_route(uint32_t ifindex, const IpPrefix& prefix, RouteType type, IpAddress source) {
@@ -87,46 +112,65 @@ void Addressing::remove_local_route(uint32_t ifindex, IpAddress address) noexcep
   if (is_routed(address)) remove_route(ifindex, host_prefix(address), RouteType::kLocal);
 }
 
-// All or none of the subnet's routes.
+// All or none of the subnet's routes. As in the kernel one that is there already is as good: an address with
+// two prefix lengths has the same broadcast route twice.
 Status Addressing::add_subnet_routes(uint32_t ifindex, const IpPrefix& prefix) {
   if (!has_subnet(prefix)) return {};
-  uint32_t* routes = &interfaces_.record(ifindex).routes;
-  Rib& rib = rib_of(ifindex);
-  const IpPrefix subnet(prefix.network(), prefix.length);
-  auto added = rib.add(kernel_route(ifindex, subnet, RouteType::kUnicast, prefix.address),
-                       RouteAdd::create_append(), routes);
-  if (!added || !has_broadcast(prefix)) return added;
-  for (const IpAddress broadcast : {first_of(prefix), last_of(prefix)}) {
-    added = rib.add(kernel_route(ifindex, host_prefix(broadcast), RouteType::kBroadcast, prefix.address),
-                    RouteAdd::create_append(), routes);
-    if (added) continue;
-    remove_route(ifindex, subnet, RouteType::kUnicast);
-    if (broadcast == last_of(prefix))
-      remove_route(ifindex, host_prefix(first_of(prefix)), RouteType::kBroadcast);
+  const auto route_to = [&](const IpPrefix& to, RouteType type) {
+    return kernel_route(ifindex, to, type, prefix.address);
+  };
+  std::array<Route, 3> routes{route_to(prefix, RouteType::kUnicast)};
+  size_t count = 1;
+  if (has_broadcast(prefix))
+    for (const IpAddress broadcast : {first_of(prefix), last_of(prefix)})
+      routes[count++] = route_to(host_prefix(broadcast), RouteType::kBroadcast);
+  std::array<bool, 3> made{};
+  for (size_t i = 0; i < count; ++i) {
+    auto added =
+        rib_of(ifindex).add(routes[i], RouteAdd::create_append(), &interfaces_.record(ifindex).routes);
+    made[i] = added.has_value();
+    if (made[i] || added.error().code == EEXIST) continue;
+    while (i-- > 0)
+      if (made[i]) remove_route(ifindex, routes[i].prefix(), routes[i].type, routes[i].prefsrc);
     return added;
   }
   return {};
 }
 
-void Addressing::remove_route(uint32_t ifindex, const IpPrefix& prefix, RouteType type) noexcept {
+bool Addressing::remove_route(uint32_t ifindex, const IpPrefix& prefix, RouteType type,
+                              IpAddress source) noexcept {
   RouteMatch match;
   match.address = prefix.network();
   match.length = prefix.length;
   match.type = type;
   match.protocol = RTPROT_KERNEL;
   match.oif = ifindex;
+  match.prefsrc = source;
   const auto removed = rib_of(ifindex).remove(match, &interfaces_.record(ifindex).routes);
   // ESRCH: the user removed a connected route by hand.
   MAYFLY_CHECK(removed.has_value() || removed.error().code == ESRCH,
                "no memory to take a route out of a FIB");
+  return removed.has_value();
 }
 
+// After the address has left the list. What another subnet there has as its broadcast address stays one.
 void Addressing::remove_subnet_routes(uint32_t ifindex, const IpPrefix& prefix) noexcept {
   if (!has_subnet(prefix)) return;
   remove_route(ifindex, prefix, RouteType::kUnicast);
   if (!has_broadcast(prefix)) return;
-  remove_route(ifindex, host_prefix(first_of(prefix)), RouteType::kBroadcast);
-  remove_route(ifindex, host_prefix(last_of(prefix)), RouteType::kBroadcast);
+  for (const IpAddress broadcast : {first_of(prefix), last_of(prefix)}) {
+    if (is_broadcast(ifindex, broadcast)) continue;
+    while (remove_route(ifindex, host_prefix(broadcast), RouteType::kBroadcast)) {
+    }
+  }
+}
+
+bool Addressing::is_broadcast(uint32_t ifindex, IpAddress address) const noexcept {
+  const AddressList* list = list_of(ifindex);
+  return list != nullptr && std::ranges::any_of(list->all(), [&](const InterfaceAddress& entry) {
+           const IpPrefix prefix = entry.prefix();
+           return has_broadcast(prefix) && (first_of(prefix) == address || last_of(prefix) == address);
+         });
 }
 
 // The interface's list, not published, with room for so many more.
@@ -146,6 +190,7 @@ void Addressing::publish(uint32_t ifindex, AddressList* next, RetireList& retire
     blocks_.free_unpublished(next->retired);
     next = nullptr;
   }
+  if (next != nullptr) next->count_kinds();
   auto& addresses = interfaces_.interface(ifindex).addresses;
   AddressList* const last = addresses.own();
   addresses.publish(next);
@@ -219,14 +264,12 @@ Status Addressing::remove(uint32_t ifindex, const IpPrefix& prefix, RetireList& 
 Status Addressing::came_up(uint32_t ifindex, RetireList& retired) {
   const AddressList* list = list_of(ifindex);
   if (list == nullptr) return {};
-  const auto all = list->all();
-  for (size_t i = 0; i < all.size(); ++i) {
-    const auto same = [&](const InterfaceAddress& other) {
-      return same_subnet(other.prefix(), all[i].prefix());
-    };
-    if (std::ranges::any_of(all.first(i), same)) continue;
-    if (auto added = add_subnet_routes(ifindex, all[i].prefix()); !added) return added;
-  }
+  const auto subnet_of = [](const InterfaceAddress& entry) -> std::optional<IpPrefix> {
+    if (!has_subnet(entry.prefix())) return std::nullopt;
+    return IpPrefix(entry.prefix().network(), entry.length);
+  };
+  for (const InterfaceAddress* entry : first_of_each(*list, subnet_of))
+    if (auto added = add_subnet_routes(ifindex, entry->prefix()); !added) return added;
   return ask_about_all(ifindex, retired);
 }
 
@@ -240,13 +283,13 @@ void Addressing::remove_all_routes(uint32_t ifindex) noexcept {
 
 void Addressing::went_down(uint32_t ifindex, RetireList& retired) {
   remove_all_routes(ifindex);
+  const auto address_of = [](const InterfaceAddress& entry) -> std::optional<IpPrefix> {
+    if (!entry.usable()) return std::nullopt;
+    return host_prefix(entry.address);
+  };
   if (const AddressList* list = list_of(ifindex); list != nullptr)
-    for (size_t i = 0; i < list->count; ++i) {
-      const InterfaceAddress& entry = list->entries[i];
-      if (!entry.usable() ||
-          std::ranges::count(list->all().first(i), entry.address, &InterfaceAddress::address) != 0)
-        continue;
-      const auto kept = add_local_route(ifindex, entry.address);
+    for (const InterfaceAddress* entry : first_of_each(*list, address_of)) {
+      const auto kept = add_local_route(ifindex, entry->address);
       MAYFLY_CHECK(kept.has_value(), "no memory to keep the local route of an address");
     }
   neighbours_.flush(interfaces_.interface(ifindex).neighbours, Neighbours::Flush::kAll, retired);
@@ -266,14 +309,19 @@ void Addressing::clear(uint32_t ifindex, RetireList& retired) {
 
 void Addressing::detach(uint32_t ifindex, RetireList&) {
   uint32_t& routes = interfaces_.record(ifindex).routes;
-  // The routes of a dying namespace go with its tables, all at once.
-  if (interfaces_.interface(ifindex).netns.own()->dying)
+  // Not while its deletion may still be refused: the number will be another's.
+  if (interfaces_.interface(ifindex).netns.own()->doomed)
     routes = 0;
   else if (routes != 0)
     remove_all_routes(ifindex);
   Interface& interface = interfaces_.interface(ifindex);
-  if (const AddressList* list = interface.addresses.own(); list != nullptr) addresses_ -= list->count;
+  size_t bytes = Neighbours::bytes_of(interface.neighbours);
+  if (const AddressList* list = interface.addresses.own(); list != nullptr) {
+    addresses_ -= list->count;
+    bytes += BlockPools::capacity_of(list->retired);
+  }
   if (interface.neighbours.own() != nullptr) neighbours_.detach(interface.neighbours);
+  interfaces_.record(ifindex).retired.bytes += static_cast<uint32_t>(bytes);
 }
 
 Status Addressing::set_unnumbered(uint32_t ifindex, uint32_t lender) {

@@ -22,7 +22,7 @@
 //
 // Control thread. Route changes go into the open edit of the namespace's FIBs: the caller commits
 // (Dataplane::commit). A failure leaves nothing half done. Costs follow the number of addresses and routes of
-// the one interface.
+// the one interface: with the 4,096 it may have, coming up or going down is a millisecond or two.
 
 #include <deque>
 #include <vector>
@@ -58,7 +58,7 @@ class Addressing {
   Status came_up(uint32_t ifindex, RetireList& retired);
   void went_down(uint32_t ifindex, RetireList& retired);
   // Before InterfaceTable::retire: routes, timers of neighbours and counts go; its blocks are taken by
-  // teardown.
+  // teardown, and count in the backlog from then on.
   void detach(uint32_t ifindex, RetireList& retired);
   // Before it moves to another namespace: addresses, routes and neighbours go; it uses no other's addresses.
   void clear(uint32_t ifindex, RetireList& retired);
@@ -99,7 +99,9 @@ class Addressing {
   Status add_subnet_routes(uint32_t ifindex, const IpPrefix& prefix);
   Status add_local_route(uint32_t ifindex, IpAddress address);
   void remove_local_route(uint32_t ifindex, IpAddress address) noexcept;
-  void remove_route(uint32_t ifindex, const IpPrefix& prefix, RouteType type) noexcept;
+  // False when there is none. source: none matches all.
+  bool remove_route(uint32_t ifindex, const IpPrefix& prefix, RouteType type, IpAddress source = {}) noexcept;
+  bool is_broadcast(uint32_t ifindex, IpAddress address) const noexcept;
   void remove_subnet_routes(uint32_t ifindex, const IpPrefix& prefix) noexcept;
   void remove_all_routes(uint32_t ifindex) noexcept;
   Result<AddressList*> copy_list(uint32_t ifindex, uint32_t more);

@@ -7,9 +7,9 @@
 // that the chatter of a shared segment costs a look-up and no message.
 #include <optional>
 
-#include "iface/own_addresses.hpp"
 #include "neigh/neighbour.hpp"
 #include "pipeline/family.hpp"
+#include "pipeline/own.hpp"
 #include "pipeline/stages.hpp"
 
 namespace mayfly {
@@ -115,10 +115,10 @@ void input_arp(Path& path, const Packet& packet, PacketVector& answers) noexcept
   const std::optional<Arp> arp = parse(packet.network);
   const Interface& interface = *packet.ingress;
   // Somebody who uses an address of ours teaches us nothing.
-  if (!arp || is_own_address(path.interfaces, interface, IpAddress(arp->sender)))
+  if (!arp || is_own(path.interfaces, interface, IpAddress(arp->sender)))
     return drop(path, packet, DropReason::arp_invalid);
   const Neighbour* known = find_neighbour(interface.neighbours.read(), IpAddress(arp->sender));
-  const bool for_us = is_own_address(path.interfaces, interface, IpAddress(arp->target));
+  const bool for_us = is_own(path.interfaces, interface, IpAddress(arp->target));
   if (!arp->reply && (for_us || is_proxied(packet, *arp))) {
     if (is_routed_elsewhere(packet, arp->sender)) return drop(path, packet, DropReason::rp_filter);
     if (arp->sender != 0 && is_news(known, *arp)) tell_control(path, interface, *arp, false);

@@ -34,6 +34,7 @@ UpperHeader find_upper_header(const Packet& packet) noexcept {
     uint32_t length = kExtensionUnit;
     if (upper.protocol == kProtocolFragment) {
       const uint16_t fragment = load_be16(extension + 2);
+      upper.has_fragment_header = true;
       upper.is_fragment |= (fragment & 0xfff9) != 0;
       upper.is_later_fragment |= (fragment & 0xfff8) != 0;
     } else {

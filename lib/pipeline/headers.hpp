@@ -18,9 +18,10 @@ inline uint32_t in_segment(const Packet& packet) noexcept {
 
 // What is behind an IPv6 header and its extension headers.
 struct UpperHeader {
-  uint8_t protocol;   // kProtocolHopByHop .. when the chain could not be followed to its end
-  uint32_t offset;    // from the network header
-  uint32_t named_at;  // where the octet `protocol` stands
+  uint8_t protocol;                  // kProtocolHopByHop .. when the chain could not be followed to its end
+  uint32_t offset;                   // from the network header
+  uint32_t named_at;                 // where the octet `protocol` stands
+  bool has_fragment_header = false;  // it may be whole all the same: an atomic fragment
   bool is_fragment = false;
   bool is_later_fragment = false;  // the upper header is in another packet
   bool is_complete = true;         // false: cut off, or more headers than anybody needs

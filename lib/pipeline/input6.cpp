@@ -3,8 +3,8 @@
 // FIB: packets to groups and to link-local addresses.
 #include <rte_mbuf.h>
 
-#include "iface/own_addresses.hpp"
 #include "pipeline/headers.hpp"
+#include "pipeline/own.hpp"
 #include "pipeline/stages.hpp"
 
 namespace mayfly {
@@ -77,7 +77,7 @@ void input6(Path& path, PacketVector& packets, PacketVector& local) noexcept {
     if (is_multicast(destination)) [[unlikely]] {
       local.append(packet);
     } else if (is_link_local(destination)) [[unlikely]] {
-      if (is_own_address(path.interfaces, *packet.ingress, IpAddress(destination)))
+      if (is_own(path.interfaces, *packet.ingress, IpAddress(destination)))
         local.append(packet);
       else
         drop(path, packet, DropReason::beyond_scope);

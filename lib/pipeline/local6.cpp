@@ -93,11 +93,14 @@ bool handle(Path& path, Packet& packet, PacketVector& answers) noexcept {
   } else if (!upper.is_fragment) {
     reason = check_icmpv6(packet, upper);
     const uint8_t type = reason == kNoDrop ? packet.network[upper.offset] : 0;
-    if (is_neighbour_discovery(type)) {
+    if (is_neighbour_discovery(type) && !upper.has_fragment_header) {
       input_nd(path, packet, upper.offset, answers);
       return false;
     }
-    if (type == kEchoRequest6)
+    // Switches that inspect neighbour discovery do not look behind a fragment header (RFC 6980 section 5).
+    if (is_neighbour_discovery(type))
+      reason = DropReason::nd_invalid;
+    else if (type == kEchoRequest6)
       reason = answer_echo(path, packet, upper.offset);
     else if (reason == kNoDrop)
       reason = is_multicast(V6::destination(packet)) ? DropReason::multicast : DropReason::local_unknown;

@@ -6,10 +6,10 @@
 // advertisement only updates a neighbour that is known. As with ARP, control is told of news alone.
 #include <optional>
 
-#include "iface/own_addresses.hpp"
 #include "neigh/neighbour.hpp"
 #include "pipeline/family.hpp"
 #include "pipeline/headers.hpp"
+#include "pipeline/own.hpp"
 #include "pipeline/stages.hpp"
 
 namespace mayfly {
@@ -73,7 +73,7 @@ std::optional<Nd> parse(const Packet& packet, uint32_t offset) noexcept {
 // Nobody has settled yet whether the interface may use it (RFC 4429).
 bool is_optimistic(const Path& path, const Interface& interface, Ipv6 address) noexcept {
   const AddressList* list = addresses_of(path.interfaces, interface);
-  if (list == nullptr) return false;
+  if (list == nullptr || list->optimistic == 0) return false;
   for (const InterfaceAddress& entry : list->all())
     if (entry.address == IpAddress(address)) return (entry.flags & InterfaceAddress::kOptimistic) != 0;
   return false;
@@ -168,9 +168,9 @@ bool is_proxied(const Packet& packet, Ipv6 target) noexcept {
 void input_solicitation(Path& path, const Packet& packet, const Nd& nd, PacketVector& answers) noexcept {
   const Interface& interface = *packet.ingress;
   // Somebody who uses an address of ours teaches us nothing.
-  if (is_own_address(path.interfaces, interface, IpAddress(nd.source)))
+  if (is_own(path.interfaces, interface, IpAddress(nd.source)))
     return drop(path, packet, DropReason::nd_invalid);
-  const bool own = is_own_address(path.interfaces, interface, IpAddress(nd.target));
+  const bool own = is_own(path.interfaces, interface, IpAddress(nd.target));
   if (!own && !is_proxied(packet, nd.target)) return drop(path, packet, DropReason::nd_other_host);
   if (own && nd.is_probe() && is_optimistic(path, interface, nd.target)) {
     // Two want it at the same time: neither gets it (RFC 4862 section 5.4.3).
@@ -196,7 +196,7 @@ void input_solicitation(Path& path, const Packet& packet, const Nd& nd, PacketVe
 
 void input_advertisement(Path& path, const Packet& packet, const Nd& nd) noexcept {
   const Interface& interface = *packet.ingress;
-  if (is_own_address(path.interfaces, interface, IpAddress(nd.target))) {
+  if (is_own(path.interfaces, interface, IpAddress(nd.target))) {
     if (!is_optimistic(path, interface, nd.target)) return drop(path, packet, DropReason::nd_invalid);
     tell_control(path, interface,
                  {.type = WorkerMessage::Type::address_conflict,
@@ -206,7 +206,7 @@ void input_advertisement(Path& path, const Packet& packet, const Nd& nd) noexcep
                   .address = IpAddress(nd.target)});
     return punt(path, packet.mbuf);
   }
-  if (is_own_address(path.interfaces, interface, IpAddress(nd.source)))
+  if (is_own(path.interfaces, interface, IpAddress(nd.source)))
     return drop(path, packet, DropReason::nd_invalid);
   const Neighbour* known = find_neighbour(interface.neighbours.read(), IpAddress(nd.target));
   const bool solicited = (nd.flags & kNdSolicited) != 0;

@@ -13,13 +13,30 @@ namespace {
 
 using Queue = Parking::Queue;
 
+// Of a scan nobody waits for the answers: it must leave control and the networks room for others' questions.
+constexpr uint32_t kBlindQuestionsPerMs = 8;
+
+bool want(Path& path, uint32_t ifindex, uint64_t id, IpAddress address) noexcept {
+  return path.to_control.push({.type = WorkerMessage::Type::neighbour_wanted,
+                               .ifindex = ifindex,
+                               .id = id,
+                               .mac = 0,
+                               .address = address});
+}
+
 void ask(Path& path, Queue& queue) noexcept {
-  const bool asked = path.to_control.push({.type = WorkerMessage::Type::neighbour_wanted,
-                                           .ifindex = queue.ifindex,
-                                           .id = queue.id,
-                                           .mac = 0,
-                                           .address = queue.address});
+  const bool asked = want(path, queue.ifindex, queue.id, queue.address);
   queue.asked_ms = static_cast<uint16_t>(asked ? path.now_ms() : path.now_ms() - kAskAgainMs);
+}
+
+// The packet cannot wait, but a later one may find a MAC. A neighbour that is known of is asked already.
+void ask_blindly(Path& path, const Interface& egress, IpAddress next_hop) noexcept {
+  BlindQuestions& questions = path.blind_questions;
+  if (questions.at_ms != path.now_ms()) questions = {.at_ms = path.now_ms()};
+  if (questions.count == kBlindQuestionsPerMs) return;
+  if (source_of(path.interfaces, egress, next_hop).none()) return;
+  if (find_neighbour(egress.neighbours.read(), next_hop) != nullptr) return;
+  if (want(path, egress.ifindex, egress.id, next_hop)) ++questions.count;
 }
 
 uint16_t protocol_of(const Queue& queue) noexcept {
@@ -93,15 +110,21 @@ void check_queue(Path& path, Queue& queue) noexcept {
 
 }  // namespace
 
+// A source is looked for among all addresses of the interface: only for the first packet to a neighbour.
 void park(Path& path, const Packet& packet, IpAddress next_hop) noexcept {
   const Interface& egress = *packet.egress;
   Parking& parking = path.parking;
-  if (source_of(path.interfaces, egress, next_hop).none())
-    return drop(path, packet.mbuf, &egress, Side::tx, DropReason::neighbour_no_source);
+  const auto refuse = [&](DropReason reason) { drop(path, packet.mbuf, &egress, Side::tx, reason); };
   Queue* queue = parking.find(egress.ifindex, egress.id, next_hop);
-  if (queue != nullptr && queue->count == Parking::kPacketsPerNeighbour)
-    drop_oldest(path, *queue, DropReason::neighbour_queue_full);
-  if (parking.full()) return drop(path, packet.mbuf, &egress, Side::tx, DropReason::neighbour_queue_full);
+  // Whoever takes the place of the oldest adds nothing.
+  const bool replaces = queue != nullptr && queue->count == Parking::kPacketsPerNeighbour;
+  if (replaces) drop_oldest(path, *queue, DropReason::neighbour_queue_full);
+  if (!parking.has_room(replaces ? 0 : path.statistics.held(egress.ifindex), packet.mbuf->nb_segs)) {
+    if (queue == nullptr) ask_blindly(path, egress, next_hop);
+    return refuse(DropReason::neighbour_queue_full);
+  }
+  if (queue == nullptr && source_of(path.interfaces, egress, next_hop).none())
+    return refuse(DropReason::neighbour_no_source);
   rte_pktmbuf_adj(packet.mbuf,
                   static_cast<uint16_t>(packet.network - rte_pktmbuf_mtod(packet.mbuf, const uint8_t*)));
   path.statistics.hold(egress.ifindex);

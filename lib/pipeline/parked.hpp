@@ -12,7 +12,8 @@ constexpr uint32_t kParkedForMs = 3000;
 // Control is asked for the neighbour again after this time, in case a message was lost.
 constexpr uint32_t kAskAgainMs = 1000;
 
-// The packet's next hop has no MAC: it waits, or it is dropped when too many do.
+// The packet's next hop has no MAC: it waits, or it is dropped when too many do, of its interface or in all;
+// then control is asked for the neighbour all the same, a few thousand times a second.
 void park(Path& path, const Packet& packet, IpAddress next_hop) noexcept;
 
 // A message of control: the neighbour has a MAC now, or nobody answered, which the senders are told.

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "pipeline/parking.hpp"
 
+#include <rte_mbuf.h>
+
 #include <algorithm>
 #include <bit>
 
 #include "base/check.hpp"
 #include "base/index_hash.hpp"
+#include "neigh/neighbour.hpp"
 
 namespace mayfly {
 
@@ -17,8 +20,17 @@ Parking::Parking(uint32_t limit)
 }
 
 uint32_t& Parking::bucket_of(uint32_t ifindex, IpAddress address) noexcept {
-  return buckets_[mix_hash(mix_hash(address.v6().high ^ uint64_t{ifindex} << 32) ^ address.v6().low) &
-                  (buckets_.size() - 1)];
+  return buckets_[mix_hash(uint64_t{neighbour_hash(address)} << 32 | ifindex) & (buckets_.size() - 1)];
+}
+
+uint32_t Parking::longest_chain() const noexcept {
+  uint32_t longest = 0;
+  for (uint32_t link : buckets_) {
+    uint32_t length = 0;
+    for (; link != 0; link = queues_[link - 1].next) ++length;
+    longest = std::max(longest, length);
+  }
+  return longest;
 }
 
 Parking::Queue* Parking::find(uint32_t ifindex, uint64_t id, IpAddress address) noexcept {
@@ -47,11 +59,13 @@ Parking::Queue& Parking::open(uint32_t ifindex, uint64_t id, IpAddress address, 
 }
 
 void Parking::push(Queue& queue, rte_mbuf* mbuf, uint32_t now_ms) noexcept {
-  MAYFLY_DEBUG_CHECK(!full() && queue.count < kPacketsPerNeighbour, "a packet was parked where no room is");
+  MAYFLY_DEBUG_CHECK(has_room(0, mbuf->nb_segs) && queue.count < kPacketsPerNeighbour,
+                     "a packet was parked where no room is");
   queue.mbufs[queue.count] = mbuf;
   queue.parked_ms[queue.count] = static_cast<uint16_t>(now_ms);
   ++queue.count;
   ++packets_;
+  mbufs_ += mbuf->nb_segs;
 }
 
 rte_mbuf* Parking::pop(Queue& queue) noexcept {
@@ -60,6 +74,7 @@ rte_mbuf* Parking::pop(Queue& queue) noexcept {
   std::copy(queue.mbufs.begin() + 1, queue.mbufs.end(), queue.mbufs.begin());
   std::copy(queue.parked_ms.begin() + 1, queue.parked_ms.end(), queue.parked_ms.begin());
   --packets_;
+  mbufs_ -= oldest->nb_segs;
   if (--queue.count == 0) close(queue);
   return oldest;
 }

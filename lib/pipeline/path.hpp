@@ -49,7 +49,8 @@ struct DropRun {
 // Frames of one round have all crossed as many veths.
 struct Crossings {
   static constexpr uint32_t kMostRounds = 8;
-  static constexpr uint32_t kMostFrames = 256;  // of a round: three vectors, and a burst of parked packets
+  // Of a round: what a vector, or a round of parked packets, makes.
+  static constexpr uint32_t kMostFrames = 256;
   struct Frames {
     uint32_t count = 0;
     std::array<rte_mbuf*, kMostFrames> mbufs{};
@@ -63,6 +64,12 @@ struct Crossings {
   Frames& arriving() noexcept { return frames[~round & 1]; }
 };
 
+// Neighbours that control was asked for while their packets could not wait, in one millisecond.
+struct BlindQuestions {
+  uint32_t at_ms = 0;
+  uint32_t count = 0;
+};
+
 enum class Side : uint8_t { rx, tx };
 
 struct Path {
@@ -74,6 +81,7 @@ struct Path {
   Parking parking;
   StageClock stages;
   ErrorLimit error_limit{};
+  BlindQuestions blind_questions{};
 
   // Of this loop.
   const QueueList* queues = nullptr;

@@ -10,15 +10,12 @@
 #include <algorithm>
 #include <bit>
 
-#include "iface/own_addresses.hpp"
 #include "pipeline/family.hpp"
+#include "pipeline/own.hpp"
 #include "pipeline/stages.hpp"
 
 namespace mayfly {
 namespace {
-
-// Longer lists are looked up in the FIB, which costs the same for any number of addresses.
-constexpr uint32_t kFewAddresses = 8;
 
 bool is_strict(const Packet& packet) noexcept {
   return (packet.ingress->flags.load(std::memory_order_relaxed) & Interface::kRpFilterStrict) != 0;

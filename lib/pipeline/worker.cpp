@@ -22,6 +22,9 @@ constexpr uint64_t kFirstSleepNs = 50 * kNsPerUs;
 constexpr uint32_t kMessagesPerLoop = 64;
 // A tick's share of the queues of parked packets: about 20 us, and 8 ms for a walk over 4,096.
 constexpr uint32_t kQueuesPerTick = 512;
+// What so many of them may send into veths, or have reported, is received there before the next ones.
+constexpr uint32_t kQueuesPerRound = 64;
+static_assert(kQueuesPerRound * Parking::kPacketsPerNeighbour <= Crossings::kMostFrames);
 
 template <class Family>
 constexpr Stage of_family(Stage v4, Stage v6) noexcept {
@@ -204,14 +207,19 @@ void Worker::send_errors() noexcept {
 void Worker::housekeep() noexcept {
   next_tick_ns_ = path_.now_ns + kTickNs;
   path_.stages.set_aside();
-  check_parked(path_, kQueuesPerTick, &parked_cursor_);
+  for (uint32_t seen = 0; seen < kQueuesPerTick && path_.parking.packets() != 0; seen += kQueuesPerRound) {
+    check_parked(path_, kQueuesPerRound, &parked_cursor_);
+    path_.stages.end(Stage::housekeeping);
+    send_errors();
+    cross_veths();
+  }
   clock_.adjust();
   path_.stages.end(Stage::housekeeping);
-  send_errors();
-  cross_veths();
 }
 
 void Worker::finish_loop(bool publish) noexcept {
+  MAYFLY_DEBUG_CHECK(path_.errors.count + path_.errors6.count == 0,
+                     "an ICMP error was kept over a quiescent state");
   flush_transmit(path_);
   settle_drops(path_);
   Totals& totals = settings_.statistics.totals;

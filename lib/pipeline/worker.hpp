@@ -34,9 +34,8 @@ struct WorkerSettings {
   const PublishedQueueList& queues;
   MessageRing<WorkerMessage>& to_control;
   MessageRing<ControlMessage>& from_control;
-  rte_mempool* pool;  // for packets it originates
-  uint32_t
-      parked_limit;  // packets that may wait for a neighbour: this worker's share of a quarter of the pool
+  rte_mempool* pool;      // for packets it originates
+  uint32_t parked_limit;  // mbufs that may wait for a neighbour: this worker's share of a quarter of the pool
   WorkerStatistics& statistics;
 };
 

@@ -86,6 +86,9 @@ struct WorkerStatistics {
     References& count = references[ifindex];
     count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
+  uint64_t held(uint32_t ifindex) const noexcept {
+    return references[ifindex].load(std::memory_order_relaxed);
+  }
   void release(uint32_t ifindex) noexcept {
     References& count = references[ifindex];
     count.store(count.load(std::memory_order_relaxed) - 1, std::memory_order_release);

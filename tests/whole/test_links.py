@@ -5,6 +5,9 @@ import json
 
 import pytest
 
+from lab import run
+
+
 def routes(mayfly, words=""):
     return {(route.get("type", "unicast"), route["dst"], route.get("dev"), route.get("gateway"))
             for route in mayfly.json(f"route show table all {words}")}
@@ -289,6 +292,46 @@ def test_up_and_down_move_connected_routes(mayfly):
     assert ("unicast", "10.0.0.0/24", "v1", None) not in routes(mayfly, "dev v1")
     mayfly("link del v1")
     assert routes(mayfly) == set()
+
+
+def test_one_address_with_two_prefix_lengths(mayfly, lab):
+    """As in the kernel, but for the first address of a subnet, which newer kernels do not treat as a broadcast one."""
+    kernel = lab.netns("kernel")
+    lab.veth(kernel, "v1", lab.netns("far"), "v1", 1500)
+    mayfly("link add v1 link port0 up type vlan id 1")
+
+    def of_kernel():
+        shown = json.loads(run("ip", "-n", kernel, "-4", "-j", "route", "show", "table", "all", "dev", "v1"))
+        return {(route.get("type", "unicast"), route["dst"]) for route in shown}
+
+    def compare():
+        firsts = {("broadcast", "10.0.0.0"), ("broadcast", "10.0.0.128")}
+        ours = {route[:2] for route in routes(mayfly, "dev v1")}
+        assert ours - firsts == of_kernel() - firsts
+        for kind, subnet in ours - firsts:
+            if kind == "unicast":
+                assert ("broadcast", subnet.split("/")[0]) in ours
+
+    def both(words):
+        mayfly(words)
+        run("ip", "-n", kernel, *words.split())
+
+    for one, two in (("10.0.0.1/24", "10.0.0.1/25"), ("10.0.0.129/24", "10.0.0.129/25"), ("10.0.0.1/24", "10.0.0.129/25")):
+        for first, second in ((one, two), (two, one)):
+            both(f"addr add {first} dev v1")
+            both(f"addr add {second} dev v1")
+            compare()
+            both(f"addr del {first} dev v1")
+            compare()
+            both(f"addr add {first} dev v1")
+            both("link set v1 down")
+            both("link set v1 up")
+            compare()
+            both(f"addr del {second} dev v1")
+            compare()
+            both(f"addr del {first} dev v1")
+            assert routes(mayfly, "dev v1") == set()
+    mayfly("link del v1")
 
 
 # route

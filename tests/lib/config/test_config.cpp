@@ -225,8 +225,10 @@ TEST(Config, ValuesThatDoNotFitTogether) {
   EXPECT_EQ(error_of("ports:\n- name: a\n  devargs: d\n  mtu: 9000\n"),
             "f.yaml:4: ports[0].mtu: value 9000: accepted 68..2026 with mbufs.size 2176 B; "
             "a larger MTU needs larger mbufs");
+  EXPECT_EQ(error_of("neighbours:\n  per_interface: 87001\n"),
+            "f.yaml:2: neighbours.per_interface: value 87001: accepted 1..87000");
   EXPECT_EQ(error_of("neighbours:\n  limit: 10\n"),
-            "f.yaml:2: neighbours.per_interface: value 65536: accepted 1..10 (neighbours.limit)");
+            "f.yaml:2: neighbours.per_interface: value 8192: accepted 1..10 (neighbours.limit)");
   EXPECT_EQ(
       error_of("mbufs:\n  count: 1000000\n"),
       "f.yaml:2: eal.memory: value 256MiB: 1000000 mbufs of 2176 B need more, accepted 3931MiB and above");

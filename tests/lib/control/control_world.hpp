@@ -73,12 +73,13 @@ class ControlWorld {
   Dataplane& dataplane() noexcept { return *dataplane_; }
   InterfaceTable& interfaces() noexcept { return *interfaces_; }
   uint32_t port() const noexcept { return port_; }
+  MessageRing<WorkerMessage>& from_worker() noexcept { return to_control_; }
 
   // Deletes every route and interface (but the port, unless it is asked for) and waits for teardown.
   void delete_all(bool port_too) {
     RetireList retired;
     for (Netns* netns = netnses_->next(1); netns != nullptr; netns = netnses_->next(netns->number + 1))
-      netns->dying = true;
+      netns->dying = netns->doomed = true;
     Netns& initial = netnses_->initial();
     if (interfaces_->exists(port_) && interfaces_->interface(port_).netns.own() != &initial) {
       interfaces_->suspend(port_, true);

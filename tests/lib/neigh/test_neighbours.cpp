@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <memory>
 #include <random>
@@ -168,6 +169,155 @@ TEST_F(NeighboursTest, LimitsNameThemselves) {
     ASSERT_TRUE(add(2 + i % 2, host(i + 1), State::kPermanent, kAdd).has_value());
   EXPECT_EQ(add(4, host(1), State::kPermanent, kAdd).error().code, ENOBUFS);
   EXPECT_EQ(neighbours->count(), 5'000U);
+}
+
+class CrowdedNeighboursTest : public NeighboursTest {
+ protected:
+  static constexpr uint32_t kInterfaceLimit = 8;
+  static constexpr uint32_t kLimit = 20;
+
+  CrowdedNeighboursTest() {
+    neighbours = std::make_unique<Neighbours>(
+        pools, NeighbourConfig{.limit = kLimit, .interface_limit = kInterfaceLimit});
+  }
+  void learn_stale(uint32_t interface, IpAddress address) {
+    now += kNsPerMs;
+    ASSERT_TRUE(
+        neighbours
+            ->learn(tables[interface], interface, address, kMac, NeighbourEvidence::other(true), now, retired)
+            ->known);
+  }
+  bool knows(uint32_t interface, IpAddress address) const {
+    return Neighbours::get(tables[interface], address).has_value();
+  }
+};
+
+TEST_F(CrowdedNeighboursTest, TheOldestUnusedOfTheInterfaceMakesRoom) {
+  learn_stale(2, host(1));  // older, of another interface
+  for (uint32_t i = 1; i <= kInterfaceLimit; ++i) learn_stale(1, host(i));
+  EXPECT_EQ(resolve(host(100)).value(), NeighbourResolution::kStarted);
+  EXPECT_FALSE(knows(1, host(1)));
+  find(host(2))->mark_used();
+  learn_stale(1, host(101));
+  EXPECT_TRUE(knows(1, host(2)));
+  EXPECT_FALSE(knows(1, host(3)));
+  EXPECT_TRUE(knows(2, host(1)));
+  EXPECT_EQ(Neighbours::count_of(tables[1]), kInterfaceLimit);
+}
+
+TEST_F(CrowdedNeighboursTest, TheOldestUnusedOfAllMakesRoom) {
+  learn_stale(2, host(1));
+  learn_stale(2, host(2));
+  for (uint32_t i = 0; i < kLimit - 2; ++i) learn_stale(3 + i % 3, host(i + 1));
+  find_neighbour(tables[2].read(), host(1))->mark_used();
+  EXPECT_EQ(resolve(host(100)).value(), NeighbourResolution::kStarted);
+  EXPECT_EQ(neighbours->count(), kLimit);
+  EXPECT_FALSE(knows(2, host(2)));
+  EXPECT_EQ(Neighbours::get(tables[2], host(1))->state, State::kDelay) << "in use: asked soon";
+}
+
+TEST_F(CrowdedNeighboursTest, WhatIsInUseStays) {
+  using Make = std::pair<const char*, std::function<void(IpAddress)>>;
+  const std::array<Make, 5> makes = {{
+      {"permanent", [&](IpAddress a) { ASSERT_TRUE(add(1, a, State::kPermanent, kAdd).has_value()); }},
+      {"reachable", [&](IpAddress a) { ASSERT_TRUE(add(1, a, State::kReachable, kAdd).has_value()); }},
+      {"probe", [&](IpAddress a) { ASSERT_TRUE(add(1, a, State::kProbe, kAdd).has_value()); }},
+      {"incomplete", [&](IpAddress a) { ASSERT_TRUE(resolve(a).has_value()); }},
+      {"used",
+       [&](IpAddress a) {
+         learn_stale(1, a);
+         find(a)->mark_used();
+       }},
+  }};
+  for (const auto& [name, make] : makes) {
+    for (uint32_t i = 1; i <= kInterfaceLimit; ++i) make(host(i));
+    EXPECT_EQ(resolve(host(100)).error().code, ENOBUFS) << name;
+    EXPECT_EQ(Neighbours::count_of(tables[1]), kInterfaceLimit);
+    neighbours->flush(tables[1], Neighbours::Flush::kAll, retired);
+  }
+}
+
+TEST_F(CrowdedNeighboursTest, AFloodOfSendersStopsNobody) {
+  for (uint32_t i = 1; i <= 10'000; ++i) {
+    learn_stale(1 + i % 6, visitor_of(i));
+    if (i % 100 != 0) continue;
+    ASSERT_EQ(resolve(host(i)).value(), NeighbourResolution::kStarted);
+    ASSERT_TRUE(learn(host(i), kAnswer)->resolved);
+    ASSERT_TRUE(neighbours->remove(tables[1], host(i), retired).has_value());
+    submit();
+  }
+  EXPECT_EQ(neighbours->count(), kLimit - 1);
+}
+
+// At a limit somebody comes if and only if somebody can go, and only such a one goes.
+TEST_F(CrowdedNeighboursTest, RandomComersTakeOnlyUnusedPlaces) {
+  std::mt19937_64 random(seed_of_this_run());
+  struct Place {
+    State state;
+    bool used;
+    bool free() const { return state == State::kFailed || (state == State::kStale && !used); }
+  };
+  using Places = std::map<std::pair<uint32_t, IpAddress>, Place>;
+  const auto look = [&] {
+    Places places;
+    for (uint32_t interface = 1; interface <= 4; ++interface)
+      for (const NeighbourInfo& info : dump(interface))
+        places[{interface, info.address}] = {
+            info.state, find_neighbour(tables[interface].read(), info.address)->used.load()};
+    return places;
+  };
+  uint32_t refused = 0;
+  uint32_t evicted = 0;
+  for (int step = 0; step < 20'000; ++step) {
+    const uint32_t interface = 1 + static_cast<uint32_t>(random() % 4);
+    const IpAddress address = host(1 + static_cast<uint32_t>(random() % 40));
+    Neighbours::Table& table = tables[interface];
+    const Places before = look();
+    const unsigned what = random() % 100;
+    if (what < 3) {
+      advance(random() % 2 * kNsPerSecond);
+    } else if (what < 20 && !before.empty()) {
+      const auto chosen = std::next(before.begin(), static_cast<long>(random() % before.size()))->first;
+      if (random() % 4 != 0)
+        find_neighbour(tables[chosen.first].read(), chosen.second)->mark_used();
+      else
+        ASSERT_TRUE(neighbours->remove(tables[chosen.first], chosen.second, retired).has_value());
+    } else if (!before.contains({interface, address})) {
+      uint32_t here = 0;
+      bool free_here = false;
+      bool free_anywhere = false;
+      for (const auto& [key, place] : before) {
+        here += key.first == interface;
+        free_here |= key.first == interface && place.free();
+        free_anywhere |= place.free();
+      }
+      const bool full_here = here == kInterfaceLimit;
+      const bool comes = full_here ? free_here : before.size() < kLimit || free_anywhere;
+      bool came = false;
+      if (what < 50)
+        came = neighbours->resolve(table, interface, address, now, retired).has_value();
+      else if (what < 90)
+        came =
+            neighbours->learn(table, interface, address, kMac, NeighbourEvidence::other(true), now, retired)
+                .has_value();
+      else
+        came = add(interface, address, State::kPermanent, kAdd).has_value();
+      ASSERT_EQ(came, comes) << "step " << step;
+      refused += !came;
+      const Places after = look();
+      for (const auto& [key, place] : before) {
+        if (after.contains(key)) continue;
+        ASSERT_TRUE(place.free()) << format_address(key.second);
+        ASSERT_TRUE(!full_here || key.first == interface);
+        ++evicted;
+      }
+      ASSERT_EQ(after.contains({interface, address}), came);
+      ASSERT_LE(after.size(), kLimit);
+    }
+    if (step % 50 == 0) submit();
+  }
+  EXPECT_GT(refused, 100U);
+  EXPECT_GT(evicted, 100U);
 }
 
 TEST_F(NeighboursTest, NobodyAnswers) {

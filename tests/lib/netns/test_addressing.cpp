@@ -154,6 +154,116 @@ TEST_F(AddressingTest, RoutesOfAddresses) {
   EXPECT_EQ(addressing->remove(dummy, prefix("2001:db8::2/64"), retired).error().code, EADDRNOTAVAIL);
 }
 
+// Two subnets of different length begin or end with the same address.
+TEST_F(AddressingTest, SubnetsShareBroadcastAddresses) {
+  const std::pair<const char*, const char*> pairs[] = {
+      {"10.0.0.1/24", "10.0.0.1/25"}, {"10.0.0.129/24", "10.0.0.129/25"}, {"10.0.0.1/24", "10.0.0.129/25"}};
+  for (const auto& [one, two] : pairs)
+    for (const bool swapped : {false, true})
+      for (const bool up_first : {false, true}) {
+        const char* first = swapped ? two : one;
+        const char* second = swapped ? one : two;
+        SCOPED_TRACE(fmt::format("{} then {}, {}", first, second, up_first ? "up" : "down"));
+        set_up(up_first);
+        ASSERT_TRUE(add(second).has_value());
+        set_up(true);
+        const auto alone = routes();
+        ASSERT_TRUE(addressing->remove(dummy, prefix(second), retired).has_value());
+        set_up(up_first);
+        ASSERT_TRUE(add(first).has_value());
+        ASSERT_TRUE(add(second).has_value());
+        set_up(true);
+        const auto both = routes();
+        EXPECT_TRUE(std::ranges::includes(both, alone));
+        EXPECT_TRUE(both.contains("10.0.0.0/24"));
+        EXPECT_TRUE(both.contains("broadcast 10.0.0.0/32"));
+        EXPECT_TRUE(both.contains("broadcast 10.0.0.255/32"));
+        ASSERT_TRUE(addressing->remove(dummy, prefix(first), retired).has_value());
+        EXPECT_EQ(routes(), alone);
+        ASSERT_TRUE(addressing->remove(dummy, prefix(second), retired).has_value());
+        EXPECT_TRUE(routes().empty());
+        commit();
+      }
+}
+
+// Nothing stays of an address whose last route finds no memory, and nothing of others goes with it.
+TEST_F(AddressingTest, WithoutMemoryForAllRoutesThereAreNone) {
+  ASSERT_TRUE(add("10.0.0.129/24").has_value());
+  const auto before = routes();
+  RouteMatch match;
+  Route filler;
+  filler.type = RouteType::kBlackhole;
+  filler.length = 32;
+  for (uint32_t left = 0; left <= 3; ++left) {
+    SCOPED_TRACE(left);
+    uint32_t fillers = 0;
+    for (; route_table.in_use() + left < route_table.limit(); ++fillers) {
+      filler.address = IpAddress(static_cast<Ipv4>(0x14000000 + fillers));
+      ASSERT_TRUE(elsewhere->rib.add(filler, RouteAdd::create_exclusive(), nullptr).has_value());
+    }
+    // A local, a connected and one more broadcast route: 10.0.0.255 has its own already.
+    EXPECT_EQ(add("10.0.0.129/25").has_value(), left >= 2) << "same address: no other local route";
+    EXPECT_EQ(routes() == before, left < 2);
+    while (fillers-- > 0) {
+      match.address = IpAddress(static_cast<Ipv4>(0x14000000 + fillers));
+      match.length = 32;
+      ASSERT_TRUE(elsewhere->rib.remove(match, nullptr).has_value());
+    }
+    if (left >= 2) {
+      ASSERT_TRUE(addressing->remove(dummy, prefix("10.0.0.129/25"), retired).has_value());
+    }
+    EXPECT_EQ(routes(), before);
+    commit();
+  }
+}
+
+// Up to a thousand addresses, with repeated subnets and host addresses, against the rules:
+// each subnet has the routes of its first address, in every life.
+TEST_F(AddressingTest, TheFirstAddressOfASubnetGivesItsRoutes) {
+  std::mt19937_64 random(seed_of_this_run());
+  for (const uint32_t count : {1U, 7U, 300U, 1'000U}) {
+    std::vector<IpPrefix> added;
+    while (added.size() < count) {
+      const bool v4 = random() % 2 == 0;
+      const std::array<uint8_t, 3> lengths =
+          v4 ? std::array<uint8_t, 3>{24, 26, 32} : std::array<uint8_t, 3>{64, 120, 128};
+      const uint32_t number = static_cast<uint32_t>(random() % (4 * count));
+      const IpAddress address = v4 ? IpAddress(static_cast<Ipv4>(0x0a000001 + number))
+                                   : IpAddress(Ipv6{0x20010db8'00000000 + number / 64, 1 + number});
+      const IpPrefix given(address, lengths[random() % 3]);
+      if (addressing->add(dummy, given, kNoDad, retired).has_value()) added.push_back(given);
+      if (added.size() % 64 == 0) commit();
+    }
+    set_up(false);
+    std::map<std::string, std::string> wanted;  // route -> preferred source
+    for (const IpPrefix& each : added)
+      wanted.try_emplace("local " + format_prefix(IpPrefix(each.address, each.most_length())),
+                         format_address(each.address));
+    const auto sources = [&] {
+      std::map<std::string, std::string> all;
+      for (RouteCursor at(netns->rib); at.current() != nullptr; at.advance()) {
+        const Route& route = *at.current();
+        if (route.type == RouteType::kBroadcast) continue;
+        const bool local = route.type == RouteType::kLocal;
+        const IpAddress source = route.prefsrc.none() && local ? route.address : route.prefsrc;
+        all.emplace((local ? "local " : "") + format_prefix(route.prefix()),
+                    source.none() ? "none" : format_address(source));
+      }
+      return all;
+    };
+    EXPECT_EQ(sources(), wanted);
+    set_up(true);
+    for (const IpPrefix& each : added)
+      if (each.length != each.most_length())
+        wanted.try_emplace(format_prefix(IpPrefix(each.network(), each.length)),
+                           each.is_v4() ? format_address(each.address) : "none");
+    EXPECT_EQ(sources(), wanted);
+    for (const IpPrefix& each : added) ASSERT_TRUE(addressing->remove(dummy, each, retired).has_value());
+    EXPECT_TRUE(routes().empty());
+    commit();
+  }
+}
+
 TEST_F(AddressingTest, RefusesWhatIsNoAddress) {
   for (const char* bad : {"::/64", "::1/128", "ff02::1/64", "127.0.0.1/8", "0.0.0.0/8", "224.0.0.1/24"}) {
     const Status refused = add(bad);
@@ -242,6 +352,34 @@ TEST_F(AddressingTest, ManyQuestionsAreSpreadOut) {
   remove(dummy);
   dummy = create("d2", 0x020000000003, netns.get());
   EXPECT_TRUE(questions().empty());
+}
+
+// What an interface contains waits with it, and counts as that.
+TEST_F(AddressingTest, TheBacklogKnowsWhatADeadInterfaceContains) {
+  constexpr uint32_t kNeighbours = 1'000;
+  constexpr uint32_t kAddresses = 100;
+  const uint64_t bare = [&] {
+    remove(create("bare", 0x020000000005, netns.get()));
+    const uint64_t bytes = retired.bytes();
+    commit();
+    return bytes;
+  }();
+  for (uint32_t n = 0; n < kAddresses; ++n)
+    ASSERT_TRUE(add(fmt::format("10.{}.0.1/32", n).c_str()).has_value());
+  Neighbours::Table& known = table->interface(dummy).neighbours;
+  for (uint32_t n = 0; n < kNeighbours; ++n)
+    ASSERT_TRUE(neighbours
+                    .learn(known, dummy, IpAddress(static_cast<Ipv4>(0x14000001 + n)), 0x020000000077,
+                           NeighbourEvidence::other(true), now, retired)
+                    ->known);
+  while (reclaim.backlog().objects > 0 || retired.objects() > 0) commit();
+  EXPECT_EQ(reclaim.backlog().bytes, 0U);
+  remove(dummy);
+  EXPECT_GE(retired.bytes(), bare + kNeighbours * sizeof(Neighbour) + kAddresses * sizeof(InterfaceAddress));
+  EXPECT_LE(retired.bytes(), bare + kNeighbours * (sizeof(Neighbour) + 64) + kAddresses * 64);
+  commit();
+  while (reclaim.backlog().objects > 0) commit();
+  EXPECT_EQ(reclaim.backlog().bytes, 0U);
 }
 
 TEST_F(AddressingTest, LinkLocalComesOfTheMac) {
@@ -333,16 +471,16 @@ TEST_F(AddressingTest, RandomChangesEqualTheRules) {
   bool up = true;
   for (int step = 0; step < 5'000; ++step) {
     const uint64_t bits = random();
-    const auto host = bits % 5 + 1;
+    const auto host = bits % 5 + 1 + bits / 113 % 2 * 128;
     const auto net = bits / 5 % 2;
-    constexpr std::array kLengths = {24, 31, 32};
+    constexpr std::array kLengths = {24, 25, 26, 31, 32};
     constexpr std::array kLengths6 = {64, 127, 128};
     const std::string address = bits / 11 % 3 == 0   ? fmt::format("10.0.{}.{}", net, host)
                                 : bits / 11 % 3 == 1 ? fmt::format("2001:db8:0:{}::{}", net, host)
                                                      : fmt::format("fe80::{}", host);
     const bool v4 = bits / 11 % 3 == 0;
     const std::string text =
-        fmt::format("{}/{}", address, v4 ? kLengths[bits / 37 % 3] : kLengths6[bits / 37 % 3]);
+        fmt::format("{}/{}", address, v4 ? kLengths[bits / 37 % 5] : kLengths6[bits / 37 % 3]);
     const auto same_address = [&](const auto& each) { return each.first.starts_with(address + "/"); };
     switch (random() % 8) {
       case 0:

@@ -31,6 +31,7 @@ struct Upper {
   size_t at;
   size_t named_at = 6;
   bool whole = true, fragment = false, later_fragment = false, source_route = false;
+  bool behind_fragment_header = false;
 };
 
 Upper upper_of(const Bytes& packet) {
@@ -43,6 +44,7 @@ Upper upper_of(const Bytes& packet) {
       return upper;
     }
     if (of == 44) {
+      upper.behind_fragment_header = true;
       upper.fragment |= (get(packet, upper.at + 2, 2) & 0xfff9) != 0;
       upper.later_fragment |= (get(packet, upper.at + 2, 2) & 0xfff8) != 0;
     }
@@ -126,6 +128,7 @@ Outcome Model::receive_own6(const Held& held) {
   if (packet.size() < upper.at + 8) return dropped(DropReason::icmp_invalid);
   if (with_icmpv6_checksum(packet, upper.at) != packet) return dropped(DropReason::icmp_invalid);
   const uint8_t type = packet[upper.at];
+  if (type >= 133 && type <= 137 && upper.behind_fragment_header) return dropped(DropReason::nd_invalid);
   if (type == 135) return receive_solicitation(held, upper.at);
   if (type == 133 || type == 134 || type == 137) return dropped(DropReason::nd_unwanted);
   if (type != 128) return dropped(group ? DropReason::multicast : DropReason::local_unknown);

@@ -146,6 +146,37 @@ TEST_F(NdTest, InvalidMessages) {
   EXPECT_TRUE(world.take_all(0).empty());
 }
 
+// The message behind a fragment header; whole (an atomic fragment), the first part of more, or a later one.
+Bytes behind_fragment_header(const Bytes& frame, uint16_t fragment) {
+  constexpr size_t kIp = 18;
+  constexpr size_t kUpper = kIp + 40;
+  Bytes header;
+  put(header, frame.at(kIp + 6), 1);
+  put(header, 0, 1);
+  put(header, fragment, 2);
+  put(header, 0x01020304, 4);
+  Bytes changed = frame;
+  changed.insert(changed.begin() + kUpper, header.begin(), header.end());
+  set(changed, kIp + 4, get(changed, kIp + 4, 2) + header.size(), 2);
+  changed.at(kIp + 6) = 44;
+  return changed;
+}
+
+TEST_F(NdTest, NothingIsTakenFromBehindAFragmentHeader) {
+  world.set_neighbour(vlan, host, kHost, NeighbourState::kStale);
+  for (const Bytes& message :
+       {ask(host, own), ask(ip6("2001:db8::8"), own), ask({}, own, 0), ask(host, link_local),
+        say(host, kHost + 1, kSolicited | kOverride), say(host, kHost + 1, kOverride, "ff02::1")})
+    EXPECT_EQ(dropped(behind_fragment_header(message, 0)), DropReason::nd_invalid) << hex(message);
+  for (const uint16_t fragment : {1, 8, 9})
+    EXPECT_EQ(dropped(behind_fragment_header(ask(host, own), fragment)), DropReason::local_unknown);
+  EXPECT_FALSE(world.heard().has_value());
+  EXPECT_TRUE(world.take_all(0).empty());
+  // An echo request may come that way.
+  const Bytes echo = icmpv6({.source = host, .destination = own}, 128, 0, Bytes(20, 0x5a));
+  EXPECT_FALSE(world.forwarded(0, behind_fragment_header(frame(echo, kPort0), 0), 0).empty());
+}
+
 TEST_F(NdTest, SolicitationsAreSentWhenControlAsks) {
   const auto sent = [&](Mac to, const Bytes& packet) {
     return hex(ethernet(to, kPort0, {{0x8100, 5}}, 0x86dd, packet));

@@ -143,6 +143,28 @@ TEST_F(NeighbourTest, PacketsForFailedNeighboursAreDropped) {
   EXPECT_EQ(world.totals().parked, 0u);
 }
 
+// Whatever message control sends about a neighbour that has failed by then: the sender is told in that loop.
+TEST_F(NeighbourTest, ErrorsLeaveInTheLoopOfTheMessage) {
+  world.set_address(world.port(0), "10.9.0.1/16");
+  world.set_neighbour(world.port(0), ip("10.9.9.9"), kHost);
+  world.set_neighbour(vlan, ip("10.1.0.9"), 0, NeighbourState::kIncomplete);
+  using Type = ControlMessage::Type;
+  for (const Type type : {Type::neighbour_resolved, Type::neighbour_failed}) {
+    send("10.1.0.9");
+    ASSERT_EQ(world.totals().parked, 1u);
+    if (type == Type::neighbour_resolved) let_fail(world);
+    world.tell(type, vlan, ip("10.1.0.9"));
+    world.step();
+    EXPECT_EQ(world.totals().parked, 0u);
+    const auto errors = world.take_all(0);
+    ASSERT_EQ(errors.size(), 1u);
+    EXPECT_EQ(errors[0].at(34), 3);
+    EXPECT_EQ(errors[0].at(35), 1) << "host unreachable";
+    if (type == Type::neighbour_resolved)
+      world.set_neighbour(vlan, ip("10.1.0.9"), 0, NeighbourState::kIncomplete);
+  }
+}
+
 TEST_F(NeighbourTest, ThreeSecondsAreEnough) {
   send("10.1.0.9");
   expect_wanted("10.1.0.9");
@@ -247,18 +269,108 @@ TEST_F(NeighbourTest, ShutdownDropsWhatWaits) {
 
 class SmallParking : public NeighbourTest {
  protected:
-  SmallParking() : NeighbourTest({.parked_limit = 4}) {}
+  SmallParking()
+      : NeighbourTest({.parked_limit = 8}), other(world.add_vlan(1, 6)), third(world.add_vlan(1, 7)) {
+    world.set_address(other, "10.2.0.1/24");
+    world.set_address(third, "10.3.0.1/24");
+  }
+  void send_many(const char* format, uint32_t count) {
+    for (uint32_t host = 2; host < 2 + count; ++host) send(fmt::format(fmt::runtime(format), host).c_str());
+  }
+  void forget_messages() {
+    while (world.heard()) {
+    }
+  }
+
+  const uint32_t other;
+  const uint32_t third;
 };
 
-TEST_F(SmallParking, TheLimitOfAllHolds) {
-  for (const char* to : {"10.1.0.2", "10.1.0.3", "10.1.0.4", "10.1.0.5", "10.1.0.6", "10.1.0.2"}) send(to);
+TEST_F(SmallParking, AnInterfaceAloneGetsHalf) {
+  send_many("10.1.0.{}", 20);
   EXPECT_EQ(world.totals().parked, 4u);
-  EXPECT_EQ(world.drops(DropReason::neighbour_queue_full), 2u);
+  EXPECT_EQ(world.drops(DropReason::neighbour_queue_full), 16u);
   world.set_neighbour(vlan, ip("10.1.0.3"), kNextHop);
   world.pass(1);
   EXPECT_EQ(world.totals().parked, 3u);
-  send("10.1.0.6");
+  send("10.1.0.30");
   EXPECT_EQ(world.totals().parked, 4u);
+}
+
+TEST_F(SmallParking, AScanLeavesRoomForOthers) {
+  send_many("10.1.0.{}", 100);
+  send_many("10.2.0.{}", 100);
+  forget_messages();
+  send("10.3.0.2", 1);
+  const auto wanted = world.heard();
+  ASSERT_TRUE(wanted.has_value());
+  EXPECT_EQ(wanted->ifindex, third);
+  EXPECT_EQ(wanted->address, IpAddress(ip("10.3.0.2")));
+  EXPECT_EQ(world.references(third), 1u);
+  world.set_neighbour(third, ip("10.3.0.2"), kNextHop);
+  world.pass(1);
+  EXPECT_EQ(world.take_all(1).size(), 1u);
+}
+
+TEST_F(SmallParking, AQueueAtItsEndGetsTheLatestWhoeverScans) {
+  for (uint16_t id = 1; id <= 3; ++id) send("10.1.0.9", id);
+  send_many("10.2.0.{}", 100);
+  for (uint16_t id = 4; id <= 9; ++id) send("10.1.0.9", id);
+  EXPECT_EQ(world.references(vlan), 3u);
+  world.set_neighbour(vlan, ip("10.1.0.9"), kNextHop);
+  world.pass(1);
+  const auto frames = world.take_all(1);
+  ASSERT_EQ(frames.size(), 3u);
+  EXPECT_EQ(hex(frames[0]), sent("10.1.0.9", 7));
+  EXPECT_EQ(hex(frames[2]), sent("10.1.0.9", 9));
+}
+
+TEST_F(SmallParking, NeighboursAreAskedForWhilePacketsCannotWait) {
+  send_many("10.1.0.{}", 4);
+  forget_messages();
+  send("10.1.0.100");
+  EXPECT_EQ(world.totals().parked, 4u);
+  expect_wanted("10.1.0.100");
+  world.set_neighbour(vlan, ip("10.1.0.100"), 0, NeighbourState::kIncomplete);
+  send("10.1.0.100");
+  EXPECT_FALSE(world.heard().has_value()) << "asked already";
+  world.set_neighbour(vlan, ip("10.1.0.100"), kNextHop);
+  send("10.1.0.100");
+  EXPECT_EQ(world.take_all(1).size(), 1u);
+}
+
+// The packets of one destination each, cut into five mbufs.
+TEST_F(SmallParking, LongPacketsCountByTheirMbufs) {
+  uint32_t most = 0;
+  for (uint32_t round = 0; round < 20; ++round) {
+    const std::string to = fmt::format("10.{}.0.{}", 1 + round % 3, 2 + round);
+    const Bytes frame = ethernet(kPort0, kHost, {}, 0x0800, packet(to.c_str()));
+    std::vector<Bytes> segments(5);
+    for (size_t i = 0; i < frame.size(); ++i) segments[i < 34 ? 0 : 1 + i % 4].push_back(frame[i]);
+    world.put_segments(0, segments);
+    world.step();
+    most = std::max(most, world.mbufs_in_use());
+  }
+  EXPECT_EQ(world.totals().parked, 1u);
+  EXPECT_EQ(most, 5u);
+  EXPECT_EQ(world.drops(DropReason::neighbour_queue_full), 19u);
+  world.pass(3001);
+  EXPECT_EQ(world.mbufs_in_use(), 0u);
+}
+
+TEST_F(SmallParking, AScanAsksOnlyAFewTimes) {
+  send_many("10.1.0.{}", 4);
+  forget_messages();
+  world.pass(1);
+  for (uint32_t host = 100; host < 164; ++host)
+    world.put(0, ethernet(kPort0, kHost, {}, 0x0800, packet(fmt::format("10.1.0.{}", host).c_str())));
+  world.step();
+  uint32_t messages = 0;
+  while (world.heard()) ++messages;
+  EXPECT_EQ(messages, 8u);
+  world.pass(1);
+  send("10.1.0.200");
+  expect_wanted("10.1.0.200");
 }
 
 }  // namespace

@@ -95,6 +95,31 @@ TEST_F(Veth, ArpAcross) {
   EXPECT_EQ(world.take_all(1).size(), 1u);
 }
 
+// Every message about them was lost: one tick finds all neighbours at once.
+TEST(VethBurst, ATickSendsAllThatIsParked) {
+  constexpr uint32_t kNeighbours = 200;
+  constexpr uint32_t kPackets = kNeighbours * Parking::kPacketsPerNeighbour;
+  World world({.parked_limit = 2 * kPackets + 2});
+  Netns& other = world.add_netns();
+  const auto ends = world.add_veth(nullptr, &other);
+  world.set_address(ends[0], "10.5.0.1/16");
+  world.set_address(ends[1], "10.5.255.1/16");
+  world.set_route("10.5.1.0/24", {.type = RouteType::kBlackhole}, &other);
+  const auto neighbour = [](uint32_t n) { return ip("10.5.1.1") + n; };
+  for (uint32_t n = 0; n < kPackets; ++n) {
+    const Bytes packet = ipv4({.source = ip("10.0.0.9"), .destination = neighbour(n % kNeighbours)});
+    world.put(0, ethernet(kPort0, kHost, {}, 0x0800, packet));
+    world.step();
+  }
+  ASSERT_EQ(world.totals().parked, kPackets);
+  for (uint32_t n = 0; n < kNeighbours; ++n) world.set_neighbour(ends[0], neighbour(n), 0x020000000102);
+  world.pass(1);
+  EXPECT_EQ(world.totals().parked, 0u);
+  EXPECT_EQ(world.totals().veth_crossings, kPackets);
+  EXPECT_EQ(world.drops(DropReason::tx_full), 0u);
+  EXPECT_EQ(world.drops(DropReason::blackhole), kPackets);
+}
+
 TEST_F(Veth, TheOtherEndIsDownOrAnotherStation) {
   know_each_other();
   world.set_up(ends[1], false);

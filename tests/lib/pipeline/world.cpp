@@ -108,6 +108,10 @@ World::~World() {
   rte_mempool_free(originate_pool_);
 }
 
+uint32_t World::mbufs_in_use() const {
+  return kMbufs - rte_mempool_avail_count(pool_);
+}
+
 uint32_t World::create(InterfaceSpec spec, const char* kind) {
   spec.kind = *find_kind(kind);
   const auto ifindex = table_->claim(spec);
@@ -158,6 +162,7 @@ void World::set_address(uint32_t ifindex, const char* prefix) {
   auto* addresses = blocks_.allocate<AddressList>(sizeof(InterfaceAddress));
   addresses->count = 1;
   addresses->entries[0] = {IpAddress(given.address), given.length, 0};
+  addresses->count_kinds();
   if (AddressList* old = interface.addresses.own(); old != nullptr) blocks_.retire(old->retired, list);
   interface.addresses.publish(addresses);
   reclaim_.submit(list);
@@ -193,24 +198,34 @@ void World::set_route6(const char* prefix, const RouteValue6& value, Netns* netn
 
 void World::add_address(uint32_t ifindex, const char* prefix, uint8_t flags) {
   const IpPrefix given = *parse_ip_prefix("test", prefix);
+  const InterfaceAddress entry{given.address, given.length, flags};
+  add_addresses(ifindex, {&entry, 1});
+}
+
+void World::add_addresses(uint32_t ifindex, std::span<const InterfaceAddress> more) {
   Interface& interface = table_->interface(ifindex);
   Netns& netns = *interface.netns.own();
   AddressList* const old = interface.addresses.own();
   const uint32_t count = old == nullptr ? 0 : old->count;
-  auto* addresses = blocks_.allocate<AddressList>((count + 1) * sizeof(InterfaceAddress));
+  auto* addresses = blocks_.allocate<AddressList>((count + more.size()) * sizeof(InterfaceAddress));
   if (old != nullptr) std::copy(old->entries, old->entries + count, addresses->entries);
-  addresses->entries[count] = {given.address, given.length, flags};
-  addresses->count = count + 1;
+  std::copy(more.begin(), more.end(), addresses->entries + count);
+  addresses->count = count + static_cast<uint32_t>(more.size());
+  addresses->count_kinds();
   interface.addresses.publish(addresses);
   RetireList list;
   if (old != nullptr) blocks_.retire(old->retired, list);
   reclaim_.submit(list);
-  if (given.is_v4()) {
-    set(netns, {given.v4().network(), given.length}, {.oif = ifindex});
-    set(netns, {given.address.v4(), 32}, {.oif = ifindex, .type = RouteType::kLocal});
-  } else if (!is_link_local(given.address.v6())) {
-    set6(netns, {given.v6().network(), given.length}, {.oif = ifindex, .gateway = {}});
-    set6(netns, {given.address.v6(), 128}, {.oif = ifindex, .type = RouteType::kLocal, .gateway = {}});
+  for (const InterfaceAddress& entry : more) {
+    const IpPrefix given = entry.prefix();
+    if (given.is_v4()) {
+      set(netns, {given.v4().network(), given.length}, {.oif = ifindex});
+      if (entry.usable()) set(netns, {given.address.v4(), 32}, {.oif = ifindex, .type = RouteType::kLocal});
+    } else if (!is_link_local(given.address.v6())) {
+      set6(netns, {given.v6().network(), given.length}, {.oif = ifindex, .gateway = {}});
+      if (entry.usable())
+        set6(netns, {given.address.v6(), 128}, {.oif = ifindex, .type = RouteType::kLocal, .gateway = {}});
+    }
   }
   commit(netns);
 }

@@ -7,6 +7,7 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 
@@ -41,6 +42,7 @@ class World {
   void set_address(uint32_t ifindex, const char* prefix);
   // One more address, of either family, with a local and a connected route; a link-local one has neither.
   void add_address(uint32_t ifindex, const char* prefix, uint8_t flags = 0);
+  void add_addresses(uint32_t ifindex, std::span<const InterfaceAddress> more);
   void set_route(const char* prefix, const RouteValue& value, Netns* netns = nullptr);
   void set_route6(const char* prefix, const RouteValue6& value, Netns* netns = nullptr);
   void erase_route(const char* prefix);
@@ -96,6 +98,7 @@ class World {
   uint64_t drops(DropReason reason) const { return totals().drops[static_cast<size_t>(reason)]; }
   WorkerStatistics& statistics() { return *statistics_; }
   uint64_t dropped_by(uint32_t ifindex, DropReason reason);
+  uint32_t mbufs_in_use() const;  // of frames put in: not yet sent or dropped
   uint64_t references(uint32_t ifindex) { return table_->references(0)[ifindex].load(); }
   Neighbours& neighbours() { return *neighbours_; }
   uint64_t now_ns() const { return now_ns_; }
