@@ -77,6 +77,7 @@ class BulkAdd final : public Operation {
         fates_(members_->count(), Fate::open),
         removal_(dataplane_) {
     uses_.try_emplace(&connection.netns(), connection.netns());
+    for (Netns* netns : members_->kept_netns()) uses_.try_emplace(netns, *netns);
     claimed_.reserve(members_->count());
     if (options_.replace) {
       listed_.resize(size_t{dataplane_.interfaces.limit()} + 1);
@@ -553,6 +554,7 @@ HandlerResult handle_bulk_add(Connection& connection, const Request& request) {
   // Whatever becomes of the request, it uses up the list.
   const bool listed = attributes->has(kBulkListed);
   ListedItems items = listed ? std::exchange(connection.items(), {}) : ListedItems{};
+  if (auto stays = check_stays(connection.netns()); !stays) return std::unexpected(stays.error());
   auto options = parse_options(*attributes);
   if (!options) return std::unexpected(options.error());
   const BulkDefaults defaults{options->sweep};

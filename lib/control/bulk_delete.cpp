@@ -271,6 +271,7 @@ HandlerResult handle_bulk_delete(Connection& connection, const Request& request)
   BulkResult result;
   auto source = source_of(connection, *attributes, result);
   if (!source) return std::unexpected(source.error());
+  if (auto stays = check_stays(connection.netns()); !stays) return std::unexpected(stays.error());
   connection.start(std::make_unique<BulkDelete>(
       connection, request.header, std::move(*source), std::move(result),
       BulkDelete::Options{attributes->has(kBulkForce), attributes->has(kBulkDryRun),
