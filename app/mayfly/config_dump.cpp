@@ -36,6 +36,7 @@ std::optional<IpAddress> address_in(const Attributes& attributes, uint16_t attri
 // One interface as it is; which of its settings have to be said is decided when all are known.
 struct RunningLink {
   LinkDescription link;
+  std::string netns;
   std::string link_netns;
   std::string peer;
   std::string peer_netns;
@@ -106,6 +107,7 @@ class RunningNetwork {
     link.kind = find_kind_description(info->string(IFLA_INFO_KIND));
     if (link.kind == nullptr) return;
     link.name = attributes.string(IFLA_IFNAME);
+    running.netns = netns;
     if (link.kind->needs_parent) link.parent = attributes.string(protocol::kAttrDevice);
     running.link_netns = attributes.string(protocol::kAttrLinkNetns);
     running.peer = attributes.string(protocol::kAttrPeer);
@@ -222,16 +224,26 @@ class RunningNetwork {
     return far;
   }
 
+  const RunningLink* parent_of(const RunningLink& running) const {
+    if (running.link.parent.empty()) return nullptr;
+    return find(running.link_netns.empty() ? running.netns : running.link_netns, running.link.parent);
+  }
+
+  // What a frame of it can be long, which is what it will be given: one whose parent was lowered after it
+  // still has its own MTU, but could not be created with it any more.
+  uint32_t most_mtu(const RunningLink& running) const {
+    uint32_t most = running.link.mtu.value_or(0);
+    for (const RunningLink* parent = parent_of(running); parent != nullptr; parent = parent_of(*parent))
+      most = std::min(most, parent->link.mtu.value_or(most));
+    return most;
+  }
+
   // What an interface has from the one it is stacked on.
   void leave_to_parent(const RunningLink& running, LinkDescription& link) const {
-    for (const auto& [key, parent] : links_) {
-      if (key.second != running.link.parent) continue;
-      if (!running.link_netns.empty() && key.first != running.link_netns) continue;
-      if (running.link_netns.empty() && find(key.first, running.link.name) != &running) continue;
-      if (parent.mac == running.mac) link.address.reset();
-      if (parent.link.mtu == running.link.mtu) link.mtu.reset();
-      return;
-    }
+    const RunningLink* parent = parent_of(running);
+    if (parent == nullptr) return;
+    if (parent->mac == running.mac) link.address.reset();
+    if (running.link.mtu.value_or(0) >= most_mtu(*parent)) link.mtu.reset();
   }
 
   const Config& config_;

@@ -84,6 +84,32 @@ def test_a_full_file_at_start_is_dumped_and_loads_back(lab):
     assert again("config dump") != first
 
 
+def loads_back(lab, daemon):
+    """The dump of this daemon, which ends it, and the next one that was started with it."""
+    first = daemon("config dump")
+    daemon.stop()
+    again = started(lab, first)
+    assert again("config dump").replace(again.socket_path, daemon.socket_path) == first
+    return again
+
+
+BARE = """
+mbufs: {count: 2048}
+ports: [{name: port0, devargs: "net_null0,no-rx=1"}, {name: port1, devargs: "net_null1,no-rx=1"}]
+"""
+
+
+def test_interfaces_longer_than_what_they_stand_on_load_back(lab):
+    daemon = started(lab, BARE)
+    for command in ("netns add blue",
+                    "link add v0 link port0 up type vlan id 5", "link add q0 link v0 mtu 1450 type vlan id 6",
+                    "link add r0 link v0 mtu 1300 type vlan id 7", "link add b0 link port0 netns blue type vlan id 8",
+                    "link set port0 mtu 1400"):
+        daemon(command)
+    again = loads_back(lab, daemon)
+    assert [again.link(name)["mtu"] for name in ("port0", "v0", "q0", "r0")] == [1400, 1400, 1400, 1300]
+
+
 @pytest.mark.parametrize("network, line, texts", [
     ("addresses: [{address: 10.0.0.1/24, dev: port0},\n      {address: 10.1.0.1/24, dev: nope}]", 7,
      ["addr add 10.1.0.1/24 dev nope", "'nope' does not exist"]),
