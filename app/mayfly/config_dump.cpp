@@ -12,6 +12,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <tuple>
+#include <unordered_set>
 
 #include "config/config.hpp"
 #include "link_spec.hpp"
@@ -45,6 +48,98 @@ struct RunningLink {
 
 using LinkKey = std::pair<std::string, std::string>;  // namespace, name
 
+// One route as it is, the kernel's own, too: others may be behind it.
+struct RunningRoute {
+  NetworkRoute route;
+  bool own = false;     // comes with an address
+  uint32_t number = 0;  // 0: the only one of its prefix
+  uint32_t behind = 0;
+};
+
+// The routes of a namespace in an order in which they can be made: those of one prefix by how they are used,
+// and before those with a gateway what their gateways may be behind.
+std::vector<NetworkRoute> in_order(const std::vector<RunningRoute>& routes) {
+  std::map<uint32_t, const RunningRoute*> behind;  // by the number of the one before
+  std::unordered_set<uint32_t> numbers;
+  for (const RunningRoute& route : routes) {
+    numbers.insert(route.number);
+    if (route.behind != 0) behind[route.behind] = &route;
+  }
+  struct Group {
+    std::vector<const RunningRoute*> routes;
+    bool has_gateway = false;
+    std::string name;
+  };
+  std::vector<Group> groups;
+  for (const RunningRoute& first : routes) {
+    // One that has gone since leads what was behind it.
+    if (first.behind != 0 && numbers.contains(first.behind)) continue;
+    Group& group = groups.emplace_back();
+    for (const RunningRoute* at = &first;;) {
+      if (!at->own) group.routes.push_back(at);
+      group.has_gateway |= !at->own && at->route.gateway.has_value();
+      const auto next = at->number == 0 ? behind.end() : behind.find(at->number);
+      if (next == behind.end()) break;
+      at = next->second;
+    }
+    if (group.routes.empty()) {
+      groups.pop_back();
+      continue;
+    }
+    group.name = words_of(group.routes.front()->route);
+  }
+  std::ranges::sort(groups, {}, [](const Group& group) { return std::tie(group.has_gateway, group.name); });
+  std::vector<NetworkRoute> ordered;
+  for (const Group& group : groups)
+    for (const RunningRoute* route : group.routes) ordered.push_back(route->route);
+  return ordered;
+}
+
+// What a gateway can be a neighbour in, while a file is loaded from its beginning: prefixes of addresses, then
+// routes to interfaces.
+class Connected {
+ public:
+  explicit Connected(const std::vector<NetworkAddress>& addresses) {
+    for (const NetworkAddress& address : addresses) {
+      add(address.device, address.prefix);
+      own_.insert(format_address(address.prefix.address));
+    }
+  }
+  void add(const std::string& device, const IpPrefix& prefix) {
+    lengths_.insert({prefix.is_v4(), prefix.length});
+    prefixes_.insert(key(device, prefix.network(), prefix.length));
+  }
+  bool has(const std::string& device, IpAddress gateway) const {
+    if (!gateway.is_v4() && is_link_local(gateway.v6())) return true;
+    if (own_.contains(format_address(gateway))) return false;
+    return std::ranges::any_of(lengths_, [&](const std::pair<bool, uint8_t>& each) {
+      return each.first == gateway.is_v4() &&
+             prefixes_.contains(key(device, IpPrefix(gateway, each.second).network(), each.second));
+    });
+  }
+
+ private:
+  static std::string key(const std::string& device, IpAddress network, uint8_t length) {
+    return fmt::format("{} {}", device, format_prefix(IpPrefix(network, length)));
+  }
+  std::set<std::pair<bool, uint8_t>> lengths_;
+  std::unordered_set<std::string> prefixes_;
+  std::unordered_set<std::string> own_;
+};
+
+// A route outlives what its gateway was found by, as in the kernel; whoever makes it again has to say that it
+// is to be believed.
+void say_what_is_onlink(const std::vector<NetworkAddress>& addresses, std::vector<NetworkRoute>& routes) {
+  Connected connected(addresses);
+  for (NetworkRoute& route : routes) {
+    if (route.type != RTN_UNICAST) continue;
+    if (!route.gateway)
+      connected.add(route.device, route.destination);
+    else if (!connected.has(route.device, *route.gateway))
+      route.onlink = true;
+  }
+}
+
 class RunningNetwork {
  public:
   explicit RunningNetwork(const Config& config) : config_(config) {}
@@ -57,6 +152,7 @@ class RunningNetwork {
     if (!client) return std::unexpected(client.error());
     NetworkNamespace& target = namespaces_.emplace_back();
     target.name = netns;
+    std::vector<RunningRoute> routes;
     Status done = each<ifinfomsg>(
         *client, RTM_GETLINK,
         [&](const nlmsghdr& answer, const Attributes& attributes) { read_link(netns, answer, attributes); });
@@ -66,12 +162,14 @@ class RunningNetwork {
       });
     if (done)
       done = each<rtmsg>(*client, RTM_GETROUTE, [&](const nlmsghdr& answer, const Attributes& attributes) {
-        read_route(target, answer, attributes);
+        read_route(answer, attributes, routes);
       });
     if (done)
       done = each<ndmsg>(*client, RTM_GETNEIGH, [&](const nlmsghdr& answer, const Attributes& attributes) {
         read_neighbour(target, answer, attributes);
       });
+    target.routes = in_order(routes);
+    say_what_is_onlink(target.addresses, target.routes);
     return done;
   }
 
@@ -81,7 +179,6 @@ class RunningNetwork {
       for (const auto& [key, running] : links_)
         if (key.first == netns.name && wanted(key, running)) netns.links.push_back(element_of(running));
       std::ranges::sort(netns.addresses, {}, [](const NetworkAddress& a) { return words_of(a); });
-      std::ranges::sort(netns.routes, {}, [](const NetworkRoute& r) { return words_of(r); });
       std::ranges::sort(netns.neighbours, {}, [](const NetworkNeighbour& n) { return words_of(n); });
     }
     network.namespaces = std::move(namespaces_);
@@ -150,10 +247,14 @@ class RunningNetwork {
     netns.addresses.push_back(std::move(found));
   }
 
-  static void read_route(NetworkNamespace& netns, const nlmsghdr& answer, const Attributes& attributes) {
+  static void read_route(const nlmsghdr& answer, const Attributes& attributes,
+                         std::vector<RunningRoute>& routes) {
     const rtmsg& fixed = fixed_of<rtmsg>(answer);
-    if (fixed.rtm_protocol == RTPROT_KERNEL || route_type_name(fixed.rtm_type).empty()) return;
-    NetworkRoute route;
+    RunningRoute& running = routes.emplace_back();
+    running.own = fixed.rtm_protocol == RTPROT_KERNEL || route_type_name(fixed.rtm_type).empty();
+    running.number = static_cast<uint32_t>(attributes.number_or(protocol::kAttrRouteNumber, 0));
+    running.behind = static_cast<uint32_t>(attributes.number_or(protocol::kAttrRouteBehind, 0));
+    NetworkRoute& route = running.route;
     const IpAddress any = fixed.rtm_family == AF_INET ? IpAddress(Ipv4{0}) : IpAddress(Ipv6{});
     route.destination = IpPrefix(address_in(attributes, RTA_DST).value_or(any), fixed.rtm_dst_len);
     route.type = fixed.rtm_type;
@@ -163,7 +264,6 @@ class RunningNetwork {
     route.device = attributes.string(protocol::kAttrDevice);
     route.onlink = (fixed.rtm_flags & RTNH_F_ONLINK) != 0;
     if (const auto metric = attributes.number(RTA_PRIORITY)) route.metric = static_cast<uint32_t>(*metric);
-    netns.routes.push_back(std::move(route));
   }
 
   static void read_neighbour(NetworkNamespace& netns, const nlmsghdr& answer, const Attributes& attributes) {

@@ -283,6 +283,12 @@ class Difference {
   static std::string_view object(const NetworkRoute&) { return "route"; }
   static std::string_view object(const NetworkNeighbour&) { return "neigh"; }
 
+  template <class Item>
+  static std::string_view verb(const Item&) {
+    return "add";
+  }
+  static std::string_view verb(const NetworkRoute& route) { return route.behind == 0 ? "add" : "append"; }
+
   bool lost(const NetworkNamespace& netns, const NetworkAddress& address) const {
     return loss_of(netns.name, address.device) >= Loss::addresses;
   }
@@ -301,14 +307,24 @@ class Difference {
     return nearest != nullptr && loss_of(netns.name, nearest->device) >= Loss::routes;
   }
 
+  // What tells an item from others, and, of a route, those that are used before it: when they change, it has
+  // to be put in its place anew.
+  template <class Item>
+  static std::string identity(const Item& item) {
+    return words_of(item);
+  }
+  static std::string identity(const NetworkRoute& route) {
+    return route.behind == 0 ? words_of(route) : fmt::format("{} {}", words_of(route), route.behind);
+  }
+
   template <class Item>
   std::unordered_set<std::string> staying(const NetworkNamespace* of,
                                           std::vector<Item> NetworkNamespace::*items) const {
-    std::unordered_set<std::string> words_of_items;
-    if (of == nullptr) return words_of_items;
+    std::unordered_set<std::string> identities;
+    if (of == nullptr) return identities;
     for (const Item& item : of->*items)
-      if (!lost(*of, item)) words_of_items.insert(words_of(item));
-    return words_of_items;
+      if (!lost(*of, item)) identities.insert(identity(item));
+    return identities;
   }
 
   template <class Item>
@@ -317,10 +333,9 @@ class Difference {
     for (auto netns = from_.namespaces.rbegin(); netns != from_.namespaces.rend(); ++netns) {
       const auto kept = staying(find_netns(to_, netns->name), items);
       for (auto item = ((*netns).*items).rbegin(); item != ((*netns).*items).rend(); ++item) {
-        const std::string words = words_of(*item);
-        if (!lost(*netns, *item) && kept.contains(words)) continue;
+        if (!lost(*netns, *item) && kept.contains(identity(*item))) continue;
         writer_.begin(Change::Kind::removal, false, netns->name, from_.file, item->line,
-                      in(fmt::format("{} del {}", object(*item), words), netns->name));
+                      in(fmt::format("{} del {}", object(*item), words_of(*item)), netns->name));
         writer_.send([&](RequestMessage& message) { remove(message, *item); });
         writer_.undo([&](RequestMessage& message) { add(message, *item); });
       }
@@ -333,10 +348,9 @@ class Difference {
     for (const NetworkNamespace& netns : to_.namespaces) {
       const auto there = staying(find_netns(from_, netns.name), items);
       for (const Item& item : netns.*items) {
-        const std::string words = words_of(item);
-        if (!lost(netns, item) && there.contains(words)) continue;
+        if (!lost(netns, item) && there.contains(identity(item))) continue;
         writer_.begin(Change::Kind::creation, false, netns.name, to_.file, item.line,
-                      in(fmt::format("{} add {}", object(item), words), netns.name));
+                      in(fmt::format("{} {} {}", object(item), verb(item), words_of(item)), netns.name));
         writer_.send([&](RequestMessage& message) { add(message, item); });
         writer_.undo([&](RequestMessage& message) { remove(message, item); });
       }
@@ -345,7 +359,9 @@ class Difference {
 
   static void add_address(RequestMessage& m, const NetworkAddress& a) { begin_address_add(m, a); }
   static void delete_address(RequestMessage& m, const NetworkAddress& a) { begin_address_delete(m, a); }
-  static void add_route(RequestMessage& m, const NetworkRoute& r) { begin_route_add(m, r); }
+  static void add_route(RequestMessage& m, const NetworkRoute& r) {
+    begin_route_add(m, r, r.behind != 0);
+  }
   static void delete_route(RequestMessage& m, const NetworkRoute& r) { begin_route_delete(m, r); }
   static void add_neighbour(RequestMessage& m, const NetworkNeighbour& n) { begin_neighbour_add(m, n); }
   static void delete_neighbour(RequestMessage& m, const NetworkNeighbour& n) { begin_neighbour_delete(m, n); }

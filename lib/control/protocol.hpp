@@ -67,6 +67,8 @@ enum VendorAttribute : uint16_t {
   kAttrPeer,         // string, answer: the other end of a pair
   kAttrPeerNetns,    // string, answer: the namespace of the other end
   kAttrLinkNetns,    // string, answer: the namespace of the parent, where it is another one
+  kAttrRouteNumber,  // u32, answer: where several routes have the prefix, a number of this one
+  kAttrRouteBehind,  // u32, answer: the number of the route that is used before this one
 };
 // Attribute inside IFLA_INFO_DATA of kind vlan, next to the kernel's IFLA_VLAN_ID (u16) and
 // IFLA_VLAN_PROTOCOL (u16, network order): the inner tag of a QinQ interface whose parent is the port.

@@ -84,12 +84,13 @@ void begin_address_delete(RequestMessage& message, const AddressDescription& add
   begin_address(message, RTM_DELADDR, 0, address);
 }
 
-void begin_route_add(RequestMessage& message, const RouteDescription& route) {
+void begin_route_add(RequestMessage& message, const RouteDescription& route, bool behind) {
   rtmsg fixed = fixed_route(route);
   fixed.rtm_scope =
       route.type == RTN_UNICAST && !route.gateway ? uint8_t{RT_SCOPE_LINK} : uint8_t{RT_SCOPE_UNIVERSE};
   if (route.onlink) fixed.rtm_flags = RTNH_F_ONLINK;
-  message.begin_route(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL, fixed);
+  const auto how = static_cast<uint16_t>(NLM_F_CREATE | (behind ? NLM_F_APPEND : NLM_F_EXCL));
+  message.begin_route(RTM_NEWROUTE, how, fixed);
   put_route(message, route);
 }
 

@@ -441,6 +441,12 @@ const Route* RouteCursor::current() const noexcept {
   return current_ == 0 ? nullptr : &rib_->table_.at(current_).route;
 }
 
+std::optional<RouteCursor::Place> RouteCursor::place() const noexcept {
+  const RouteTable::Entry& entry = rib_->table_.at(current_);
+  if (entry.indexed && entry.prefix_next == 0) return std::nullopt;
+  return Place{current_, entry.indexed ? 0 : entry.prefix_previous};
+}
+
 void RouteCursor::advance() noexcept {
   if (current_ != 0) current_ = current_ == last_ ? 0 : rib_->table_.at(current_).newer;
 }

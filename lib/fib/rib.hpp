@@ -23,6 +23,7 @@
 // and however many share the prefix (10,000 interfaces with the same address are normal).
 
 #include <cstdint>
+#include <optional>
 
 #include "base/index_hash.hpp"
 #include "base/result.hpp"
@@ -219,6 +220,13 @@ class RouteCursor {
 
   // nullptr at the end.
   const Route* current() const noexcept;
+  // Where the current route stands among those of its prefix: a number that is its own as long as it is
+  // there, and that of the next better one, 0 for the best. Nothing where it is the only one.
+  struct Place {
+    uint32_t number;
+    uint32_t behind;
+  };
+  std::optional<Place> place() const noexcept;
   void advance() noexcept;
   // Whether the set changed since the dump began (NLM_F_DUMP_INTR).
   bool changed() const noexcept { return changed_ || (rib_ != nullptr && rib_->changes_ != changes_); }

@@ -110,6 +110,58 @@ def test_interfaces_longer_than_what_they_stand_on_load_back(lab):
     assert [again.link(name)["mtu"] for name in ("port0", "v0", "q0", "r0")] == [1400, 1400, 1400, 1300]
 
 
+def test_routes_that_need_or_follow_others_load_back(lab):
+    daemon = started(lab, BARE)
+    for command in (
+            "link add v1 link port0 up type vlan id 5", "link add w1 link port0 up type vlan id 6",
+            "addr add 10.0.0.1/24 dev port0", "addr add 172.16.0.1/24 dev port0",
+            # Gateways behind routes to interfaces, which are sorted behind those that need them.
+            "route add 192.168.0.1 dev v1", "route add 10.1.0.0/16 via 192.168.0.1",
+            "route add fd00::1 dev v1", "route add 2001:db8::/48 via fd00::1",
+            # Several of one prefix: the first of these is used, of a session's the newest.
+            "route add 10.7.0.0/16 dev w1", "route append 10.7.0.0/16 dev v1", "route append 10.7.0.0/16 via 10.0.0.2",
+            "link bulk add count 3 name s{} link port0 up route 10.8.0.0/16 type vlan id 10-12",
+            # The address that its gateway was found by has gone.
+            "route add 10.9.0.0/16 via 172.16.0.2", "addr del 172.16.0.1/24 dev port0",
+            # The gateway has become an address of this router's.
+            "route add 10.10.0.0/16 via 10.0.0.9", "addr add 10.0.0.9/32 dev v1"):
+        daemon(command)
+    destinations = ("10.1.0.1", "2001:db8::1", "10.7.0.1", "10.8.0.1", "10.9.0.1", "10.10.0.1")
+    ways = [[daemon.json(f"route get {to}")[0].get(key) for key in ("dev", "gateway")] for to in destinations]
+    assert [dev for dev, _ in ways] == ["v1", "v1", "w1", "s2", "port0", "port0"]
+    again = loads_back(lab, daemon)
+    assert [[again.json(f"route get {to}")[0].get(key) for key in ("dev", "gateway")] for to in destinations] == ways
+    # They succeed each other as before.
+    for dev in ("s2", "s1", "w1"):
+        again(f"link del {dev}")
+    assert again.json("route get 10.8.0.1")[0]["dev"] == "s0"
+    assert again.json("route get 10.7.0.1")[0]["dev"] == "v1"
+
+
+def test_a_reload_keeps_the_order_of_routes(lab):
+    base = BARE + "network:\n  - netns: default\n    interfaces:\n" + "".join(
+        f"      - {{name: d{n}, type: dummy, up: true}}\n" for n in range(3)) + "    routes:\n"
+    routes = [f"      - {{to: 10.7.0.0/16, dev: d{n}}}\n" for n in range(3)]
+    daemon = started(lab, base + routes[0] + routes[1])
+
+    def used():
+        return [route["dev"] for route in daemon.json("route show") if route["dst"] == "10.7.0.0/16"], \
+            daemon.json("route get 10.7.0.1")[0]["dev"]
+
+    assert reload(daemon, base + routes[0] + routes[1] + routes[2]) == ["+ route append 10.7.0.0/16 dev d2"]
+    assert reload(daemon, base + routes[2] + routes[0]) == [
+        "- route del 10.7.0.0/16 dev d2", "- route del 10.7.0.0/16 dev d1", "- route del 10.7.0.0/16 dev d0",
+        "+ route add 10.7.0.0/16 dev d2", "+ route append 10.7.0.0/16 dev d0"]
+    assert used() == (["d2", "d0"], "d2")
+    assert reload(daemon, base + routes[0]) == [
+        "- route del 10.7.0.0/16 dev d0", "- route del 10.7.0.0/16 dev d2", "+ route add 10.7.0.0/16 dev d0"]
+    assert used() == (["d0"], "d0")
+    # What somebody made by hand is not joined unawares.
+    daemon("route del 10.7.0.0/16")
+    daemon("route add 10.7.0.0/16 dev d1")
+    daemon.refuse(f"config reload {written(daemon, base + routes[2])}", "exists", "Nothing was changed")
+
+
 @pytest.mark.parametrize("network, line, texts", [
     ("addresses: [{address: 10.0.0.1/24, dev: port0},\n      {address: 10.1.0.1/24, dev: nope}]", 7,
      ["addr add 10.1.0.1/24 dev nope", "'nope' does not exist"]),
@@ -132,6 +184,8 @@ def test_what_fails_half_way_at_start_ends_it(lab, network, line, texts):
     ("- {netns: default, addresses: [{address: 10.0.0.300, dev: a}]}", 2, ["10.0.0.300"]),
     ("- {netns: default, routes: [{to: 10.0.0.1/8, dev: a}]}", 2, ["10.0.0.0/8"]),
     ("- {netns: default, routes: [{to: default}]}", 2, ["via", "dev"]),
+    ("- netns: default\n  routes:\n    - {to: 'fd00::/8', dev: a}\n    - {to: 'fd00::/8', dev: a, metric: 1024}", 5,
+     ["already", ":4"]),
     ("- {netns: default, neighbours: [{address: 10.0.0.2, dev: a}]}", 2, ["lladdr", "mandatory"]),
     ("- {netns: default}\n- {netns: default}", 3, ["already", ":2"]),
     ("- {interfaces: []}", 2, ["netns", "mandatory"]),
