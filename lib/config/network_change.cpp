@@ -54,8 +54,12 @@ class ChangeWriter {
 
 using Put = std::function<void(const ChangeWriter::Fill&)>;
 
-// The deletion of so many members. forced: as many as there are.
-void put_names(const PlacedLink& element, uint64_t first, uint64_t last, bool forced, const Put& put) {
+// Whether a deletion is one of the changes, for which what is gone already is gone, or undoes one, where as
+// much goes as can.
+enum class Deletion : uint8_t { change, undo };
+
+// The deletion of so many members.
+void put_names(const PlacedLink& element, uint64_t first, uint64_t last, Deletion deletion, const Put& put) {
   constexpr uint64_t kNamesAMessage = 1'000;
   for (uint64_t at = first; at < last; at += kNamesAMessage)
     put([&](RequestMessage& message) {
@@ -63,10 +67,10 @@ void put_names(const PlacedLink& element, uint64_t first, uint64_t last, bool fo
       for (uint64_t i = at; i < std::min(last, at + kNamesAMessage); ++i)
         message.put_string(protocol::kBulkNameEntry, member_of(*element.link, i).name);
     });
-  put([forced](RequestMessage& message) {
+  put([deletion](RequestMessage& message) {
     message.begin_generic(protocol::kCmdLinkBulkDel);
     message.put_flag(protocol::kBulkListed);
-    if (forced) message.put_flag(protocol::kBulkForce);
+    message.put_flag(deletion == Deletion::undo ? protocol::kBulkForce : protocol::kBulkSkipMissing);
   });
 }
 
@@ -411,8 +415,8 @@ class Difference {
     else
       put([&](RequestMessage& message) { begin_link_add(message, sent); });
   }
-  void put_deletion(const PlacedLink& element, bool forced, const Put& put) const {
-    if (element.link->bulk()) return put_names(element, 0, element.link->members(), forced, put);
+  void put_deletion(const PlacedLink& element, Deletion deletion, const Put& put) const {
+    if (element.link->bulk()) return put_names(element, 0, element.link->members(), deletion, put);
     put([&](RequestMessage& message) { begin_link_delete(message, element.link->link.name); });
   }
   Put sending() {
@@ -448,7 +452,7 @@ class Difference {
       write_far_settings(element, false, from_.file);
       writer_.begin(Change::Kind::removal, element.link->bulk(), element.netns->name, from_.file,
                     element.link->line, deletion_words(element));
-      put_deletion(element, false, sending());
+      put_deletion(element, Deletion::change, sending());
       writer_.last().undo_netns = element.parent_netns();
       put_creation(element, undoing());
       return;
@@ -456,7 +460,7 @@ class Difference {
     if (to == nullptr || judge(element, *to) != Fate::shrink) return;
     writer_.begin(Change::Kind::removal, true, element.netns->name, from_.file, element.link->line,
                   fmt::format("{}: all behind the first {}", deletion_words(element), to->link->members()));
-    put_names(element, to->link->members(), element.link->members(), false, sending());
+    put_names(element, to->link->members(), element.link->members(), Deletion::change, sending());
     add_members(element, to->link->members(), element.link->members(), undoing());
     writer_.last().undo_generic = false;
     writer_.last().undo_netns = element.parent_netns();
@@ -479,7 +483,7 @@ class Difference {
                     element.link->line, creation_words(element));
       put_creation(element, sending());
       writer_.last().undo_netns = element.netns->name;
-      put_deletion(element, true, undoing());
+      put_deletion(element, Deletion::undo, undoing());
       write_far_settings(element, true, to_.file);
       return;
     }
@@ -489,7 +493,7 @@ class Difference {
     writer_.begin(Change::Kind::creation, false, element.parent_netns(), to_.file, element.link->line,
                   fmt::format("{}: all behind the first {}", creation_words(element), from->link->members()));
     add_members(element, from->link->members(), element.link->members(), sending());
-    put_names(element, from->link->members(), element.link->members(), true, undoing());
+    put_names(element, from->link->members(), element.link->members(), Deletion::undo, undoing());
     writer_.last().undo_generic = true;
     writer_.last().undo_netns = element.netns->name;
   }

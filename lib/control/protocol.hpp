@@ -167,6 +167,7 @@ enum BulkAttribute : uint16_t {
   kBulkKept,        // u64, answer to kBulkReplace
   kBulkDeleted,     // u64, answer to kBulkReplace
   kFailureMember,   // u64: which member (item) it was, counted from 0; absent: none of them
+  kBulkSkipMissing,  // flag (kCmdLinkBulkDel): names that no interface has are no failure
 };
 
 enum ConfigAttribute : uint16_t {

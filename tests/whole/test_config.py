@@ -338,3 +338,25 @@ def test_what_was_deleted_by_hand_is_no_obstacle(wired):
     reload(daemon, BASE.replace("      - {name: old, type: dummy, up: true}\n", "")
            .replace("      - {address: 10.9.0.1/24, dev: old}\n", ""))
     assert "old" not in identities(daemon)
+
+
+def test_members_that_were_deleted_by_hand_are_no_obstacle(wired):
+    daemon, _ = wired
+    template = "      - {name: 's{}', type: vlan, count: 100, link: p0, id: 100, inner: 1-200, up: true}\n"
+    assert template in BASE
+
+    def members():
+        return sorted(name for name in identities(daemon) if name[0] == "s" and name != "set")
+
+    # It shrinks, is made anew, and goes.
+    daemon("link del s17")
+    assert len(reload(daemon, BASE.replace("count: 100", "count: 10"))) == 1
+    assert members() == [f"s{n}" for n in range(10)]
+    daemon("link del s3")
+    assert len(reload(daemon, BASE.replace("count: 100", "count: 10, mtu: 1400"))) == 2
+    assert members() == [f"s{n}" for n in range(10)]
+    daemon("link del s5")
+    assert len(reload(daemon, BASE.replace(template, ""))) == 1
+    assert members() == []
+    # A client that lists names itself is still told.
+    daemon.refuse("link bulk del name nope{} count 2", "'nope0' does not exist")
