@@ -107,8 +107,9 @@ void ChangeList::refused(const Error& error) {
   const Change& change = changes_[at_];
   if (phase_ == Phase::backward) {
     // Of a change that was half done, part of what it asks for is there already, or not there yet.
-    if (!says_it_is_gone(error.code) && error.code != EEXIST)
-      log(LogLevel::error, "config", "{}: {}: cannot be undone: {}", change.where, change.what, error.text);
+    if (says_it_is_gone(error.code) || error.code == EEXIST) return;
+    ++not_undone_;
+    log(LogLevel::error, "config", "{}: {}: cannot be undone: {}", change.where, change.what, error.text);
     return;
   }
   if (change.kind == Change::Kind::removal && says_it_is_gone(error.code) && only_one(change.messages)) {

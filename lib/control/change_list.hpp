@@ -2,7 +2,8 @@
 #pragma once
 // Makes a row of changes (control/change.hpp), all or none: one after the other through the handlers that
 // clients' messages go through, on a connection without a socket. At the first refusal what was done is
-// undone in reverse.
+// undone in reverse; what somebody else prevents from that (an interface that is being deleted or moved) is
+// logged and counted.
 //
 //   ChangeList list(dataplane, std::move(changes), "configuration mayfly.yaml");
 //   while ((progress = list.step(Deadline::after_ns(...))) != Operation::Progress::done) ...
@@ -31,6 +32,8 @@ class ChangeList {
   Operation::Progress step(const Deadline& deadline);
   // After done.
   const Status& outcome() const noexcept { return outcome_; }
+  // Changes that others stood in the way of undoing; the log says which.
+  size_t not_undone() const noexcept { return not_undone_; }
   size_t size() const noexcept { return changes_.size(); }
 
  private:
@@ -51,6 +54,7 @@ class ChangeList {
   size_t at_ = 0;
   size_t offset_ = 0;  // in the messages of the change
   Status outcome_;
+  size_t not_undone_ = 0;
 };
 
 }  // namespace mayfly

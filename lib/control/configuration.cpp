@@ -94,8 +94,13 @@ class ConfigApply final : public Operation {
   Progress step(const Deadline& deadline) override {
     const Progress progress = list_.step(deadline);
     if (progress != Progress::done) return progress;
-    const Status& outcome = list_.outcome();
-    if (outcome) connection_.dataplane().configuration.adopt();
+    Configuration& configuration = connection_.dataplane().configuration;
+    Status outcome = list_.outcome();
+    if (outcome)
+      configuration.adopt();
+    else
+      say_what_is_left(outcome.error().text);
+    configuration.release(connection_);
     log(LogLevel::info, "config", "{} changes of the configuration {}; {}", list_.size(),
         outcome ? "are made" : fmt::format("are undone: {}", outcome.error().text), connection_.describe());
     if (!cancelled_ && (!outcome || (request_.nlmsg_flags & NLM_F_ACK) != 0))
@@ -109,6 +114,17 @@ class ConfigApply final : public Operation {
   }
 
  private:
+  // A bulk request that was refused says of itself that it changed nothing.
+  void say_what_is_left(std::string& text) const {
+    constexpr std::string_view kNothing = "; nothing was changed";
+    if (text.ends_with(kNothing)) text.resize(text.size() - kNothing.size());
+    if (list_.not_undone() == 0)
+      text += kNothing;
+    else
+      text += fmt::format("; {} changes before it could not be undone: the daemon's log says why",
+                          list_.not_undone());
+  }
+
   Connection& connection_;
   nlmsghdr request_;
   ChangeList list_;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 // What the daemon knows of its configuration file: its settings, the text that it has loaded, and who is
-// changing it. One client at a time: kCmdConfigBegin takes the lock, which goes with the connection.
+// changing it. One client at a time: kCmdConfigBegin takes the lock, which goes when the changes are made or
+// refused, or with the connection.
 //
 // The daemon does not read YAML after its start: a client compares files, sends changes as control messages
 // (control/change.hpp) and the new text, and kCmdConfigApply makes all of them or none. Control thread.

@@ -2,14 +2,16 @@
 """The network section of the configuration: made at start as a whole or not at all, dumped so that it loads back
 identically, and reloaded with what differs and nothing else."""
 
+import errno
+
 import pytest
 
-from control import GENERIC, GENERIC_FAMILY, Client, generic
+from control import GENERIC, GENERIC_FAMILY, Client, generic, string
 from frames import routed, udp
 from lab import eventually
 from test_daemon import NULL, check, fails
 
-CONFIG_BEGIN = 25
+CONFIG_BEGIN, CONFIG_TEXT, CONFIG_APPLY = 25, 27, 28
 
 FULL = """
 mbufs: {count: 2048}
@@ -159,7 +161,7 @@ def test_a_reload_keeps_the_order_of_routes(lab):
     # What somebody made by hand is not joined unawares.
     daemon("route del 10.7.0.0/16")
     daemon("route add 10.7.0.0/16 dev d1")
-    daemon.refuse(f"config reload {written(daemon, base + routes[2])}", "exists", "Nothing was changed")
+    daemon.refuse(f"config reload {written(daemon, base + routes[2])}", "exists", "nothing was changed")
 
 
 @pytest.mark.parametrize("network, line, texts", [
@@ -284,7 +286,7 @@ def test_a_reload_that_fails_changes_nothing(wired):
               .replace("{name: old, type: dummy", "{name: clash, type: vlan, link: p0, id: 77}\n      - {name: old, type: dummy")
               + "  - netns: blue\n    interfaces: [{name: new, type: dummy, up: true}]\n")
     path = written(daemon, wanted)
-    daemon.refuse(f"config reload {path}", f"{path}:7: link add clash", "Nothing was changed")
+    daemon.refuse(f"config reload {path}", f"{path}:7: link add clash", "nothing was changed")
     daemon("link del taken")
     assert identities(daemon) == before
     assert daemon("config dump") == dump
@@ -319,10 +321,17 @@ def test_one_at_a_time(wired):
     with Client(daemon.socket_path, GENERIC_FAMILY) as client:
         assert client.ask(GENERIC, generic(CONFIG_BEGIN))[1] is None
         answer = daemon.refuse(f"config reload {path}", "client ", "pid ", "is changing it")
-        assert "Nothing" not in answer.err
+        assert "nothing was" not in answer.err
         daemon(f"config reload {path} --dry-run")
     # The lock went with its holder.
     eventually(lambda: daemon.cli(f"config reload {path}").status, 0, "the lock is free")
+    # It does not outlive the reload, whatever became of that, although its client stays.
+    with Client(daemon.socket_path, GENERIC_FAMILY) as client:
+        for body in (generic(CONFIG_BEGIN), generic(CONFIG_TEXT, string(3, BASE)), generic(CONFIG_APPLY)):
+            assert client.ask(GENERIC, body)[1] is None
+        assert client.ask(GENERIC, generic(CONFIG_APPLY))[1].code == errno.EPERM
+        assert daemon("config show") == BASE
+        daemon(f"config reload {path}")
 
 
 def test_other_sections_need_a_restart(wired):
