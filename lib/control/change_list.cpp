@@ -42,10 +42,10 @@ ChangeList::ChangeList(Dataplane& dataplane, std::vector<Change> changes, std::s
 
 ChangeList::~ChangeList() {
   connection_.close("the change of the configuration ends");
-  // What is under way may wait for a grace period, which nobody else collects here.
+  // What is under way may wait for a grace period or for a device, whose ends nobody else collects here.
   while (!connection_.finished()) {
     connection_.run(Deadline::never());
-    dataplane_.reclaim.collect(Deadline::never());
+    dataplane_.collect();
   }
 }
 

@@ -72,6 +72,7 @@ class ControlWorld {
 
   Dataplane& dataplane() noexcept { return *dataplane_; }
   InterfaceTable& interfaces() noexcept { return *interfaces_; }
+  PortThread& port_thread() noexcept { return *port_thread_; }
   uint32_t port() const noexcept { return port_; }
 
   // Deletes every route and interface (but the port, unless it is asked for) and waits for teardown.
