@@ -41,7 +41,7 @@ class PortDevice : public ::testing::Test {
     spec.kind = *find_kind("vlan");
     spec.netns = &netns();
     spec.parent = port_;
-    spec.values.set(0, id);
+    spec.values.set(1, id);
     const auto claimed = world_.interfaces().claim(spec);
     EXPECT_TRUE(claimed.has_value());
     world_.interfaces().commit(*claimed);
