@@ -53,7 +53,7 @@ RequestMessage make_two(const std::string& elsewhere, bool pairs = false) {
 }
 
 // Whatever a bulk request is, it comes too late once the namespace it is sent in is being deleted.
-TEST(NetnsDelete, NoBulkRequestEntersADyingNamespace) {
+TEST(NetnsBulk, NoBulkRequestEntersADyingNamespace) {
   const std::pair<const char*, std::function<RequestMessage(BulkClient&)>> requests[] = {
       {"selector", [](BulkClient&) { return delete_everything(protocol::kBulkSelector); }},
       {"pattern", [](BulkClient&) { return delete_everything(protocol::kBulkName); }},
@@ -89,7 +89,7 @@ TEST(NetnsDelete, NoBulkRequestEntersADyingNamespace) {
 }
 
 // A template holds what it names from the moment it is accepted, before its first slice.
-TEST(NetnsDelete, ATemplateHoldsTheNamespacesItNames) {
+TEST(NetnsBulk, ATemplateHoldsTheNamespacesItNames) {
   for (const bool pairs : {false, true}) {
     SCOPED_TRACE(pairs ? "peer's" : "its own");
     ControlWorld world;
