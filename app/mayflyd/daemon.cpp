@@ -228,7 +228,7 @@ void Daemon::stop_workers() {
 void Daemon::retire_everything() {
   RetireList retired;
   for (Netns* netns = netnses_->next(1); netns != nullptr; netns = netnses_->next(netns->number + 1))
-    netns->dying = true;
+    netns->dying = netns->doomed = true;
   for (const bool children : {true, false}) {
     for (uint32_t ifindex = interfaces_->next(1); ifindex != kNoInterface;
          ifindex = interfaces_->next(ifindex + 1)) {

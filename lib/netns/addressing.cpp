@@ -266,8 +266,8 @@ void Addressing::clear(uint32_t ifindex, RetireList& retired) {
 
 void Addressing::detach(uint32_t ifindex, RetireList&) {
   uint32_t& routes = interfaces_.record(ifindex).routes;
-  // The routes of a dying namespace go with its tables, all at once.
-  if (interfaces_.interface(ifindex).netns.own()->dying)
+  // Not while its deletion may still be refused: the number will be another's.
+  if (interfaces_.interface(ifindex).netns.own()->doomed)
     routes = 0;
   else if (routes != 0)
     remove_all_routes(ifindex);

@@ -29,7 +29,8 @@ struct Netns {
   uint32_t number = 0;
   uint32_t name_next = 0;
   uint32_t bulk_requests = 0;  // at work in it: it is not deleted meanwhile
-  bool dying = false;          // being deleted: nothing may come into it any more
+  bool dying = false;          // being deleted, which may still be refused: nothing may come into it
+  bool doomed = false;         // that is certain: routes of its interfaces go with its tables, all at once
 };
 
 }  // namespace mayfly

@@ -111,6 +111,7 @@ Status NetnsTable::rename(Netns& netns, std::string_view name) {
 void NetnsTable::unlink(Netns& netns) noexcept {
   MAYFLY_CHECK(&netns != initial_, "the first namespace was unlinked");
   names_.erase(netns.number);
+  netns.dying = netns.doomed = true;
   ids_[netns.number] = 0;
   --live_;
   ++changes_;

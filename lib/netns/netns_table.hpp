@@ -45,7 +45,8 @@ class NetnsTable final : public Returnable {
   Result<Netns*> add(std::string_view name);
   // EINVAL, EEXIST; EPERM for `default`.
   Status rename(Netns& netns, std::string_view name);
-  // Name and id are dead from here on: nobody finds it, and its routes are not looked at any more.
+  // Name and id are dead from here on: nobody finds it, and its routes are not looked at any more. There is
+  // no way back: whoever deletes it calls this when nothing can refuse any more.
   void unlink(Netns& netns) noexcept;
   // After unlink(), and when it has no interface any more. Its routes need not have been removed.
   void retire(Netns& netns, RetireList& retired) noexcept;

@@ -79,7 +79,7 @@ class ControlWorld {
   void delete_all(bool port_too) {
     RetireList retired;
     for (Netns* netns = netnses_->next(1); netns != nullptr; netns = netnses_->next(netns->number + 1))
-      netns->dying = true;
+      netns->dying = netns->doomed = true;
     Netns& initial = netnses_->initial();
     if (interfaces_->exists(port_) && interfaces_->interface(port_).netns.own() != &initial) {
       interfaces_->suspend(port_, true);
