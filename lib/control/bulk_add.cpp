@@ -25,6 +25,7 @@
 #include "control/bulk_result.hpp"
 #include "control/handlers.hpp"
 #include "control/interface_removal.hpp"
+#include "control/link_change.hpp"
 #include "control/netns_use.hpp"
 #include "control/protocol.hpp"
 
@@ -108,7 +109,7 @@ class BulkAdd final : public Operation {
 
  private:
   // In the order of a request that is not forced, but for the last three: giving back.
-  enum class Phase { match, sweep, walk, claim, commit, change, retire, undo, abandon, release, done };
+  enum class Phase { match, sweep, walk, claim, commit, change, go_down, retire, undo, abandon, release, done };
 
   void enter(Phase phase) {
     phase_ = phase;
@@ -141,6 +142,10 @@ class BulkAdd final : public Operation {
         return commit(deadline);
       case Phase::change:
         if (!each_member(deadline, [this] { change_one(); })) return publish();
+        phase_ = Phase::go_down;
+        return true;
+      case Phase::go_down:
+        if (!go_down(deadline)) return publish();
         publish();
         phase_ = options_.force ? Phase::done : Phase::retire;
         return true;
@@ -423,7 +428,7 @@ class BulkAdd final : public Operation {
       return;
     }
     const uint32_t ifindex = dataplane_.interfaces.find(member->spec.netns, member->spec.name);
-    Status changed;
+    Result<bool> changed = true;
     if (ifindex == kNoInterface) {
       changed = fail(ENODEV, "it was deleted meanwhile");
     } else if (auto match = match_link(dataplane_, *member, ifindex); !match) {
@@ -435,10 +440,18 @@ class BulkAdd final : public Operation {
     }
     if (changed) {
       ++result_.changed;
+      if (!*changed) going_down_.push_back(ifindex);
       return;
     }
     failed(member->spec.name, std::move(changed.error()));
     result_.incomplete = true;
+  }
+
+  // Those that lead to very many routes; nobody else touches them meanwhile.
+  bool go_down(const Deadline& deadline) {
+    for (; !going_down_.empty(); going_down_.pop_back())
+      if (!finish_link_down(dataplane_, going_down_.back(), connection_.retired(), deadline)) return false;
+    return true;
   }
 
   // Routes and blocks of this slice; false, for those who have more to do.
@@ -518,6 +531,7 @@ class BulkAdd final : public Operation {
   std::optional<InterfaceRemoval> undo_;
 
   // Replace only.
+  std::vector<uint32_t> going_down_;
   std::vector<bool> listed_;              // by ifindex: a member's name led there
   std::unordered_set<uint32_t> parents_;  // what members stand on
   std::optional<SelectorWalk> walk_;

@@ -64,9 +64,13 @@ void InterfaceRemoval::take(uint32_t ifindex) {
   ++marked_;
 }
 
-uint32_t InterfaceRemoval::pop() noexcept {
+uint32_t InterfaceRemoval::top() noexcept {
   while (levels_.back().empty()) levels_.pop_back();
-  const uint32_t ifindex = levels_.back().back();
+  return levels_.back().back();
+}
+
+uint32_t InterfaceRemoval::pop() noexcept {
+  const uint32_t ifindex = top();
   levels_.back().pop_back();
   --marked_;
   return ifindex;
@@ -130,6 +134,10 @@ bool InterfaceRemoval::release(const Deadline& deadline) noexcept {
 
 bool InterfaceRemoval::commit(RetireList& retired, const Deadline& deadline) noexcept {
   for (uint64_t steps = 1; marked_ != 0; ++steps) {
+    if (!dataplane_.addressing.shed_routes(top())) {
+      if (deadline.over()) return false;
+      continue;
+    }
     const uint32_t ifindex = pop();
     // What stands on another victim goes with it, and is not told of.
     if (const uint32_t parent = dataplane_.interfaces.record(ifindex).parent;
@@ -145,8 +153,13 @@ bool InterfaceRemoval::commit(RetireList& retired, const Deadline& deadline) noe
 
 HandlerResult remove_interface(Connection& connection, const nlmsghdr& request, uint32_t ifindex) {
   Dataplane& dataplane = connection.dataplane();
-  InterfaceRemoval removal(dataplane);
-  if (dataplane.interfaces.first_child(ifindex) == kNoInterface) {
+  const uint32_t peer = dataplane.interfaces.peer(ifindex);
+  const bool at_once =
+      dataplane.interfaces.first_child(ifindex) == kNoInterface &&
+      !dataplane.addressing.has_many_routes(ifindex) &&
+      (peer == kNoInterface || !dataplane.addressing.has_many_routes(peer));
+  if (at_once) {
+    InterfaceRemoval removal(dataplane);
     if (auto added = removal.add(ifindex); !added) return std::unexpected(added.error());
     removal.commit(connection.retired(), Deadline::never());
     return Handled::acknowledge;

@@ -5,6 +5,7 @@
 #include <linux/if_link.h>
 
 #include "base/log.hpp"
+#include "control/link_change.hpp"
 #include "port/port_table.hpp"
 
 namespace mayfly {
@@ -52,7 +53,7 @@ std::vector<DeviceSetting> settings_in(const Port& port, const ifinfomsg& fixed,
 class DeviceChange final : public Operation {
  public:
   DeviceChange(Connection& connection, const nlmsghdr& request, uint32_t ifindex, const Port& port,
-               std::vector<DeviceSetting> settings, std::function<Status()> rest)
+               std::vector<DeviceSetting> settings, std::function<Result<bool>()> rest)
       : connection_(connection),
         request_(request),
         ifindex_(ifindex),
@@ -68,13 +69,19 @@ class DeviceChange final : public Operation {
     }
     if (phase_ == Phase::follow) {
       if (exists() && !pass_mac_on(deadline)) return Progress::more;
-      const Status done =
+      const Result<bool> done =
           exists() ? rest_() : fail(ENODEV, "port '{}' was deleted meanwhile", port_);
-      if (done) {
-        if (!cancelled_) acknowledge();
-        return Progress::done;
-      }
-      refuse(done.error());
+      if (done && *done) return succeed();
+      if (done)
+        phase_ = Phase::go_down;
+      else
+        refuse(done.error());
+    }
+    if (phase_ == Phase::go_down) {
+      Dataplane& dataplane = connection_.dataplane();
+      const bool down = finish_link_down(dataplane, ifindex_, connection_.retired(), deadline);
+      dataplane.routes.commit(connection_.retired());
+      return down ? succeed() : Progress::more;
     }
     if (phase_ == Phase::take_back) {
       const Progress taken = take_back();
@@ -92,11 +99,16 @@ class DeviceChange final : public Operation {
   }
 
  private:
-  enum class Phase { ask, follow, take_back, follow_back };
+  enum class Phase { ask, follow, go_down, take_back, follow_back };
 
   bool exists() const {
     const InterfaceTable& table = connection_.dataplane().interfaces;
     return table.exists(ifindex_) && table.interface(ifindex_).id == id_;
+  }
+
+  Progress succeed() {
+    if (!cancelled_) acknowledge();
+    return Progress::done;
   }
 
   // The device's answer to what it was asked last; nothing while it works.
@@ -203,7 +215,7 @@ class DeviceChange final : public Operation {
   uint64_t id_;
   std::string port_;
   std::vector<DeviceSetting> settings_;
-  std::function<Status()> rest_;
+  std::function<Result<bool>()> rest_;
   size_t at_ = 0;
   uint64_t cookie_ = 0;
   uint32_t cursor_ = 1;
@@ -225,7 +237,7 @@ bool wants_device(const Dataplane& dataplane, uint32_t ifindex, const ifinfomsg&
 
 HandlerResult change_device(Connection& connection, const nlmsghdr& request, uint32_t ifindex,
                             const ifinfomsg& fixed, const RequestAttributes& attributes,
-                            std::function<Status()> rest) {
+                            std::function<Result<bool>()> rest) {
   const Dataplane& dataplane = connection.dataplane();
   const Port& port = *dataplane.ports.find_ethdev(dataplane.interfaces.interface(ifindex).port);
   connection.start(std::make_unique<DeviceChange>(connection, request, ifindex, port,

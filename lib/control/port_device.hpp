@@ -19,9 +19,10 @@ namespace mayfly {
 bool wants_device(const Dataplane& dataplane, uint32_t ifindex, const ifinfomsg& fixed,
                   const RequestAttributes& attributes);
 
-// rest: what remains to be done when the device has accepted, everything but MTU, MAC and promiscuous mode.
+// rest: what remains to be done when the device has accepted, everything but MTU, MAC and promiscuous mode;
+// false: the interface is going down (control/link_change).
 HandlerResult change_device(Connection& connection, const nlmsghdr& request, uint32_t ifindex,
                             const ifinfomsg& fixed, const RequestAttributes& attributes,
-                            std::function<Status()> rest);
+                            std::function<Result<bool>()> rest);
 
 }  // namespace mayfly

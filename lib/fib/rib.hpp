@@ -153,7 +153,10 @@ class Rib {
   // Removes at most max_routes of an interface; true while it has more. ENOBUFS when the FIB has no memory
   // for the edit: those not yet removed are still there, call again. Nothing refers to the list's head once
   // it is zero.
-  Result<bool> remove_interface(uint32_t& routes, uint32_t max_routes);
+  // keep_local: those of its own addresses stay, which each call passes over.
+  Result<bool> remove_interface(uint32_t& routes, uint32_t max_routes, bool keep_local = false);
+  // Whether the list has more than so many routes; it looks at one more at most.
+  bool has_more_than(uint32_t routes, uint32_t count) const noexcept;
 
   // The interface through which a gateway is a neighbour: oif, or any when that is 0. oif_routes as in
   // remove(). ENETUNREACH when the gateway is in no connected prefix (there), EINVAL when it is an address of

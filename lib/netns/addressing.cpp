@@ -10,7 +10,6 @@
 namespace mayfly {
 namespace {
 
-constexpr uint32_t kRoutesPerStep = 1024;
 constexpr uint32_t kConnectedMetric6 = 256;  // the kernel's
 
 // First and last address of the subnet are broadcast addresses.
@@ -236,6 +235,19 @@ void Addressing::remove_all_routes(uint32_t ifindex) noexcept {
     const auto more = rib_of(ifindex).remove_interface(routes, kRoutesPerStep);
     MAYFLY_CHECK(more.has_value(), "no memory to take routes out of a FIB");
   }
+}
+
+bool Addressing::shed_routes(uint32_t ifindex) noexcept {
+  if (interfaces_.interface(ifindex).netns.own()->doomed) return true;
+  uint32_t& routes = interfaces_.record(ifindex).routes;
+  const auto more = rib_of(ifindex).remove_interface(routes, kRoutesPerStep, true);
+  MAYFLY_CHECK(more.has_value(), "no memory to take routes out of a FIB");
+  return !*more;
+}
+
+bool Addressing::has_many_routes(uint32_t ifindex) const noexcept {
+  const Netns& netns = *interfaces_.interface(ifindex).netns.own();
+  return !netns.doomed && netns.rib.has_more_than(interfaces_.record(ifindex).routes, kRoutesPerStep);
 }
 
 void Addressing::went_down(uint32_t ifindex, RetireList& retired) {

@@ -54,6 +54,14 @@ class Addressing {
   // EADDRNOTAVAIL when the interface does not have it.
   Status remove(uint32_t ifindex, const IpPrefix& prefix, RetireList& retired);
 
+  // An interface may have a million routes, and what takes them all away below does so at once. So whoever
+  // has such a one takes them away in steps before, each of kRoutesPerStep routes, until true is said: then
+  // none is left but those of its own addresses. Nobody gives it new ones meanwhile, who respects that it is
+  // down or marked.
+  bool shed_routes(uint32_t ifindex) noexcept;
+  // It takes more than one step.
+  bool has_many_routes(uint32_t ifindex) const noexcept;
+
   // After InterfaceTable::set_admin_up.
   Status came_up(uint32_t ifindex, RetireList& retired);
   void went_down(uint32_t ifindex, RetireList& retired);
@@ -81,6 +89,7 @@ class Addressing {
 
   static constexpr uint32_t kQuestionsPerTick = 16;
   static constexpr uint32_t kMostAddresses = 4096;  // of one interface: a list is copied for every change
+  static constexpr uint32_t kRoutesPerStep = 1024;
 
  private:
   static constexpr uint64_t kAnswerNs = 1 * kNsPerSecond;
