@@ -34,7 +34,7 @@ namespace {
 
 using namespace protocol;
 
-constexpr uint64_t kStepsPerLook = 32;
+constexpr uint64_t kStepsPerLook = 32;  // interfaces without dressing
 constexpr uint16_t kLongestPattern = 64;
 
 constexpr AttributeSpec kBulkSpecs[] = {
@@ -170,11 +170,14 @@ class BulkAdd final : public Operation {
   // The present pass over all members; false when the deadline came first. Ends early once all is lost.
   template <class Each>
   bool each_member(const Deadline& deadline, Each each) {
-    for (uint64_t steps = 1; !members_->done(); ++steps) {
+    for (uint64_t steps = 0; !members_->done();) {
       each();
       members_->advance();
       if (stopped() && phase_ <= Phase::claim) return true;
-      if (steps % kStepsPerLook == 0 && deadline.over() && !members_->done()) return false;
+      steps += members_->weight();
+      if (steps < kStepsPerLook) continue;
+      steps = 0;
+      if (deadline.over() && !members_->done()) return false;
     }
     return true;
   }
