@@ -3,12 +3,13 @@
 identically, and reloaded with what differs and nothing else."""
 
 import errno
+import subprocess
 
 import pytest
 
 from control import GENERIC, GENERIC_FAMILY, Client, generic, string
 from frames import routed, udp
-from lab import eventually
+from lab import GIVE_UP, MAYFLY, eventually
 from test_daemon import NULL, check, fails
 
 CONFIG_BEGIN, CONFIG_TEXT, CONFIG_APPLY = 25, 27, 28
@@ -332,6 +333,15 @@ def test_one_at_a_time(wired):
         assert client.ask(GENERIC, generic(CONFIG_APPLY))[1].code == errno.EPERM
         assert daemon("config show") == BASE
         daemon(f"config reload {path}")
+
+
+def test_a_dump_that_does_not_fit_is_no_success(lab):
+    daemon = started(lab, BARE)
+    for words in ("config dump", "config show", "-j link show", "--version", "help"):
+        with open("/dev/full", "w", encoding="ascii") as full:
+            done = subprocess.run([str(MAYFLY), "--socket", daemon.socket_path, *words.split()], stdout=full,
+                                  stderr=subprocess.PIPE, text=True, timeout=GIVE_UP, check=False)
+        assert (done.returncode, done.stderr) == (1, "Error: standard output: No space left on device\n"), words
 
 
 def test_other_sections_need_a_restart(wired):
