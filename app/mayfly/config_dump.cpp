@@ -142,7 +142,9 @@ void say_what_is_onlink(const std::vector<NetworkAddress>& addresses, std::vecto
 
 class RunningNetwork {
  public:
-  explicit RunningNetwork(const Config& config) : config_(config) {}
+  // changed_macs: of ports that have another MAC address than when they were opened.
+  RunningNetwork(const Config& config, const std::map<std::string, Mac>& changed_macs)
+      : config_(config), changed_macs_(changed_macs) {}
 
   Status read(Session& session, const std::string& netns) {
     auto client = ControlClient::connect({.socket = session.options().socket,
@@ -297,6 +299,8 @@ class RunningNetwork {
     if (element.port()) {
       const auto port = std::ranges::find(config_.ports, running.link.name, &PortConfig::name);
       if (port != config_.ports.end() && port->mtu == running.link.mtu) element.link.mtu.reset();
+      if (const auto mac = changed_macs_.find(running.link.name); mac != changed_macs_.end())
+        element.link.address = mac->second;
       return element;
     }
     element.link.address = running.mac;
@@ -347,37 +351,63 @@ class RunningNetwork {
   }
 
   const Config& config_;
+  const std::map<std::string, Mac>& changed_macs_;
   std::map<LinkKey, RunningLink> links_;
   std::vector<NetworkNamespace> namespaces_;
 };
 
-// Ports come and go while the daemon runs.
-Status read_ports(Session& session, Config& config) {
-  std::vector<PortConfig> running;
+std::optional<Mac> mac_in(const Attributes& port, uint16_t attribute) {
+  const auto bytes = port.bytes(attribute);
+  if (bytes.size() != 6) return std::nullopt;
+  return load_mac(bytes.data());
+}
+
+// One that runs, as it would have to be asked for.
+PortConfig port_of(const Attributes& attributes, const Config& config) {
+  const std::string_view name = attributes.string(protocol::kPortName);
+  const std::string_view devargs = attributes.string(protocol::kPortDevargs);
+  PortConfig port;
+  const auto known = std::ranges::find(config.ports, name, &PortConfig::name);
+  const auto number = [&](uint16_t attribute, uint32_t absent) {
+    return static_cast<uint32_t>(attributes.number_or(attribute, absent));
+  };
+  if (known != config.ports.end() && known->devargs == devargs) {
+    port = *known;
+  } else {
+    port.name = name;
+    port.devargs = devargs;
+    port.rx_queues = number(protocol::kPortRxQueues, 0);
+    port.rx_descriptors = number(protocol::kPortAskedRxDescriptors, port.rx_descriptors);
+    port.tx_descriptors = number(protocol::kPortAskedTxDescriptors, port.tx_descriptors);
+    port.mtu = number(protocol::kPortMtu, port.mtu);
+  }
+  port.promiscuous = number(protocol::kPortPromiscuousWanted, 1) != 0;
+  return port;
+}
+
+// Ports come and go while the daemon runs. One that has no device has nothing in the network either, but for
+// one whose device vanished: what is stacked on that waits for it.
+Status read_ports(Session& session, Config& config, std::map<std::string, Mac>& changed_macs) {
+  std::vector<PortConfig> ports;
+  std::vector<std::string> notes;
   RequestMessage message;
   message.begin_generic(protocol::kCmdPortShow, NLM_F_DUMP);
   Status done = session.request(Plan::Family::generic, message, [&](const nlmsghdr& answer) {
     const Attributes attributes(answer, sizeof(genlmsghdr));
-    const std::string_view name = attributes.string(protocol::kPortName);
-    const auto known = std::ranges::find(config.ports, name, &PortConfig::name);
-    if (known != config.ports.end()) {
-      running.push_back(*known);
+    const std::string name(attributes.string(protocol::kPortName));
+    const std::string_view state = attributes.string(protocol::kPortState);
+    if (state != "running" && state != "gone") {
+      notes.push_back(fmt::format("Warning: port '{}' is {}: it is left out", name, state));
       return;
     }
-    PortConfig port;
-    port.name = name;
-    port.devargs = attributes.string(protocol::kPortDevargs);
-    const auto number = [&](uint16_t attribute, uint32_t absent) {
-      return static_cast<uint32_t>(attributes.number_or(attribute, absent));
-    };
-    port.rx_queues = number(protocol::kPortRxQueues, 0);
-    port.rx_descriptors = number(protocol::kPortRxDescriptors, port.rx_descriptors);
-    port.tx_descriptors = number(protocol::kPortTxDescriptors, port.tx_descriptors);
-    port.mtu = number(protocol::kPortMtu, port.mtu);
-    port.promiscuous = number(protocol::kPortPromiscuousWanted, 1) != 0;
-    running.push_back(std::move(port));
+    if (state == "gone")
+      notes.push_back(fmt::format("Warning: port '{}' is gone: this loads once its device is there again", name));
+    ports.push_back(port_of(attributes, config));
+    const auto mac = mac_in(attributes, protocol::kPortMac);
+    if (mac && mac != mac_in(attributes, protocol::kPortFirstMac)) changed_macs[name] = *mac;
   });
-  config.ports = std::move(running);
+  for (const std::string& note : notes) session.note(note);
+  config.ports = std::move(ports);
   return done;
 }
 
@@ -415,10 +445,11 @@ Result<std::string> dump_running(Session& session) {
   if (!loaded) return std::unexpected(loaded.error());
   auto config = mayfly::parse_config(loaded->settings, "the daemon's settings");
   if (!config) return std::unexpected(config.error());
-  if (auto read = read_ports(session, *config); !read) return std::unexpected(read.error());
+  std::map<std::string, Mac> changed_macs;
+  if (auto read = read_ports(session, *config, changed_macs); !read) return std::unexpected(read.error());
   const auto names = read_namespaces(session);
   if (!names) return std::unexpected(names.error());
-  RunningNetwork network(*config);
+  RunningNetwork network(*config, changed_macs);
   for (const std::string& name : *names)
     if (auto read = network.read(session, name); !read) return std::unexpected(read.error());
   config->network = network.finish();

@@ -207,7 +207,7 @@ enum NetnsAttribute : uint16_t {
 enum PortAttribute : uint16_t {
   kPortName = 1,       // string
   kPortIfindex,        // u32
-  kPortDevargs,        // string
+  kPortDevargs,        // string: as they were given
   kPortDriver,         // string
   kPortNumaNode,       // s32, -1: none
   kPortLinkUp,         // u8
@@ -253,6 +253,10 @@ enum PortAttribute : uint16_t {
   kPortXstat,              // nested, repeated: kPortXstatName, kPortXstatValue
   kPortXstatName,          // string: the driver's
   kPortXstatValue,         // u64
+  kPortDriverDevargs,      // string: as the driver got them, where that differs from kPortDevargs
+  kPortAskedRxDescriptors,  // u32: what was asked for
+  kPortAskedTxDescriptors,  // u32
+  kPortFirstMac,            // 6 bytes: what it had when it was opened
 };
 
 enum ReclaimAttribute : uint16_t {

@@ -264,6 +264,7 @@ Status Device::start(const rte_eth_dev_info& offered, const EalErrorScope& words
   started_ = true;
   info_.most_mac_filters = offered.max_mac_addrs > 0 ? offered.max_mac_addrs - 1 : 0;
   settle_mac();
+  info_.first_mac = info_.mac;
   settle_promiscuous();
   return {};
 }

@@ -113,6 +113,39 @@ def test_interfaces_longer_than_what_they_stand_on_load_back(lab):
     assert [again.link(name)["mtu"] for name in ("port0", "v0", "q0", "r0")] == [1400, 1400, 1400, 1300]
 
 
+def test_ports_load_back_as_they_are(lab):
+    netns = lab.netns("router")
+    for n in range(4):
+        lab.raw_host(f"host{n}", netns, f"d{n}")
+    # What --port and the file name is what the settings begin with.
+    daemon = lab.daemon(netns, {}, config="""
+mbufs: {count: 8192}
+ports:
+  - {name: p0, devargs: "net_af_packet0,iface=d0"}
+  - {name: p1, devargs: "net_af_packet1,iface=d1"}
+  - {name: n0, devargs: "net_null0,no-rx=1", mtu: 1400}
+""")
+    for words in (["link", "set", "p0", "promisc", "off"], ["link", "set", "n0", "address", "02:00:00:00:00:77"],
+                  ["port", "del", "p1"], ["port", "add", "p1", "net_af_packet9,iface=d2"],
+                  ["port", "add", "b0", "net_bonding0,mode=1,slave=(net_af_packet7,iface=d3)"]):
+        daemon(words)
+
+    def ports(of):
+        return [{key: port[key] for key in ("ifname", "devargs", "driver", "mtu", "promiscuous_wanted", "rx_descriptors")}
+                for port in of.json("port show")]
+
+    before = ports(daemon)
+    assert [(port["ifname"], port["devargs"]) for port in before] == [
+        ("p0", "net_af_packet0,iface=d0"), ("n0", "net_null0,no-rx=1"), ("p1", "net_af_packet9,iface=d2"),
+        ("b0", "net_bonding0,mode=1,slave=(net_af_packet7,iface=d3)")]
+    first = daemon("config dump")
+    daemon.stop()
+    again = lab.daemon(netns, {}, config=first)
+    assert ports(again) == before
+    assert again.link("n0")["address"] == "02:00:00:00:00:77"
+    assert again("config dump").replace(again.socket_path, daemon.socket_path) == first
+
+
 def test_routes_that_need_or_follow_others_load_back(lab):
     daemon = started(lab, BARE)
     for command in (
