@@ -35,9 +35,10 @@ Status check_change(const Dataplane& dataplane, const BulkMember& member, uint32
     return fail(EINVAL, "mtu {}: accepted {}..{}", spec.mtu, kLeastMtu, most);
   if (member.named.mac && (is_multicast(*spec.mac) || *spec.mac == 0))
     return fail(EADDRNOTAVAIL, "address {}: accepted unicast MAC addresses", format_mac(*spec.mac));
-  if (member.named.unnumbered && spec.unnumbered == ifindex)
-    return fail(EINVAL, "unnumbered: '{}' cannot use its own addresses as another's", spec.name);
-  return {};
+  if (member.named.alias)
+    if (auto valid = check_interface_alias(spec.alias); !valid) return valid;
+  if (!member.named.unnumbered) return {};
+  return dataplane.addressing.check_lender(ifindex, spec.unnumbered);
 }
 
 Status change_settings(Dataplane& dataplane, const BulkMember& member, uint32_t ifindex, RetireList& retired) {

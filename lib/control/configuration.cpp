@@ -265,6 +265,10 @@ HandlerResult handle_config_change(Connection& connection, const Request& reques
   change.where = attributes->string(kConfigWhere).value_or("");
   change.what = attributes->string(kConfigWhat).value_or("");
   if (change.messages.empty()) return fail(EINVAL, "change: it has no message");
+  // They stand in the log.
+  for (const std::string& text : {change.where, change.what})
+    if (std::ranges::any_of(text, [](unsigned char c) { return c < ' ' || c == 0x7f; }))
+      return fail(EINVAL, "change: control characters in where or what are not accepted");
   pending.push_back(std::move(change));
   return Handled::acknowledge;
 }

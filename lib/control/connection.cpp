@@ -283,7 +283,11 @@ Status Connection::hello(const nlmsghdr& message) {
   if (groups != 0 && (groups != RTMGRP_LINK || family_ != NETLINK_ROUTE))
     return fail(EOPNOTSUPP, "hello groups {:#x}: accepted {:#x} (link), on a connection of family route",
                 groups, unsigned{RTMGRP_LINK});
-  client_name_ = attributes->string(kHelloClient).value_or("unnamed");
+  const std::string_view client = attributes->string(kHelloClient).value_or("unnamed");
+  // It stands in the log.
+  if (std::ranges::any_of(client, [](unsigned char c) { return c < ' ' || c == 0x7f; }))
+    return fail(EINVAL, "hello client: control characters are not accepted");
+  client_name_ = client;
   hello_done_ = true;
   log(LogLevel::debug, "control", "{} connected", describe());
   writer_.begin(kMsgHello, 0, message.nlmsg_seq);

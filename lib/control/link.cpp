@@ -59,10 +59,11 @@ Status check_changes(const Dataplane& dataplane, const Netns& netns, uint32_t if
   if (auto settings = parse_settings(attributes); !settings) return std::unexpected(settings.error());
   if (auto lender = parse_unnumbered(dataplane, netns, attributes); !lender)
     return std::unexpected(lender.error());
-  else if (*lender == ifindex)
-    return fail_attribute(kAttrUnnumbered, EINVAL,
-                          "unnumbered: '{}' cannot use its own addresses as another's",
-                          table.record(ifindex).name);
+  else if (auto valid = dataplane.addressing.check_lender(ifindex, *lender); !valid)
+    return fail_attribute(kAttrUnnumbered, EINVAL, "{}", valid.error().text);
+  if (const auto alias = attributes.string(IFLA_IFALIAS))
+    if (auto valid = check_interface_alias(*alias); !valid)
+      return fail_attribute(IFLA_IFALIAS, EINVAL, "{}", valid.error().text);
   if ((fixed.ifi_change & IFF_PROMISC) != 0 && table.interface(ifindex).kind != kPortKind)
     return fail(EOPNOTSUPP, "promisc: '{}' is no port: what its frames need is set on the port",
                 table.record(ifindex).name);

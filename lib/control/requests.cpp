@@ -165,9 +165,11 @@ std::string route_type_name(uint8_t type) {
 Result<uint8_t> parse_route_protocol(std::string_view text) {
   for (const Named& named : kProtocols)
     if (named.name == text && named.number != RTPROT_KERNEL) return named.number;
-  auto number = parse_number("protocol", text, RTPROT_KERNEL + 1, UINT8_MAX);
-  if (!number)
-    return fail(EINVAL, "protocol '{}': expected boot, static or {}..{}", text, RTPROT_KERNEL + 1, UINT8_MAX);
+  // All but 0, which is none, and the kernel's.
+  auto number = parse_number("protocol", text, RTPROT_REDIRECT, UINT8_MAX);
+  if (!number || *number == RTPROT_KERNEL)
+    return fail(EINVAL, "protocol '{}': expected boot, static, {} or {}..{}", text, RTPROT_REDIRECT,
+                RTPROT_KERNEL + 1, UINT8_MAX);
   return static_cast<uint8_t>(*number);
 }
 

@@ -288,14 +288,29 @@ void Addressing::detach(uint32_t ifindex, RetireList&) {
   if (interface.neighbours.own() != nullptr) neighbours_.detach(interface.neighbours);
 }
 
+// A circle would be one that nobody can create from a file: each would need the next one first.
+Status Addressing::check_lender(uint32_t ifindex, uint32_t lender) const {
+  if (lender == kNoInterface) return {};
+  const char* name = interfaces_.record(lender).name;
+  if (lender == ifindex)
+    return fail(EINVAL, "unnumbered: '{}' cannot use its own addresses as another's", name);
+  uint32_t lenders = 1;
+  for (uint32_t at = lender_of(lender); at != kNoInterface; at = lender_of(at)) {
+    if (at == ifindex)
+      return fail(EINVAL, "unnumbered '{}': that uses the addresses of '{}' itself, directly or over others",
+                  name, interfaces_.record(ifindex).name);
+    if (++lenders > kMostLenders)
+      return fail(EINVAL, "unnumbered '{}': more than {} interfaces use each other's addresses in a row", name,
+                  kMostLenders);
+  }
+  return {};
+}
+
 Status Addressing::set_unnumbered(uint32_t ifindex, uint32_t lender) {
   if (lender != kNoInterface) {
-    const char* name = interfaces_.record(lender).name;
-    if (lender == ifindex)
-      return fail(EINVAL, "unnumbered '{}': an interface cannot use its own addresses", name);
+    if (auto valid = check_lender(ifindex, lender); !valid) return valid;
     if (interfaces_.interface(lender).netns.own() != interfaces_.interface(ifindex).netns.own())
-      return fail(EINVAL, "unnumbered '{}': of another namespace", name);
-    if (lender_of(lender) != kNoInterface) return fail(EINVAL, "unnumbered '{}': is unnumbered itself", name);
+      return fail(EINVAL, "unnumbered '{}': of another namespace", interfaces_.record(lender).name);
   }
   interfaces_.set_unnumbered(ifindex, lender);
   return {};

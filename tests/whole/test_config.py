@@ -3,11 +3,14 @@
 identically, and reloaded with what differs and nothing else."""
 
 import errno
+import socket
+import struct
 import subprocess
 
 import pytest
 
-from control import GENERIC, GENERIC_FAMILY, Client, generic, string
+from control import (ATTR_DEVICE, GENERIC, GENERIC_FAMILY, NLM_F_CREATE, NLM_F_EXCL, RTA_DST, RTM_NEWROUTE, Client,
+                     generic, ipv4, string)
 from frames import routed, udp
 from lab import GIVE_UP, MAYFLY, eventually
 from test_daemon import NULL, check, fails
@@ -111,6 +114,29 @@ def test_interfaces_longer_than_what_they_stand_on_load_back(lab):
         daemon(command)
     again = loads_back(lab, daemon)
     assert [again.link(name)["mtu"] for name in ("port0", "v0", "q0", "r0")] == [1400, 1400, 1400, 1300]
+
+
+def test_what_the_daemon_accepts_loads_back(lab):
+    daemon = started(lab, BARE)
+    for words in (
+            ["link", "add", "c", "up", "type", "dummy"], ["link", "add", "b", "up", "type", "dummy"],
+            ["link", "add", "a", "up", "unnumbered", "b", "type", "dummy"], ["link", "set", "b", "unnumbered", "c"],
+            ["link", "set", "a", "alias", """ "quotes' \\ #: {}[], -, café \u2028"""],
+            ["link", "add", "#'\"{}", "type", "dummy"], ["link", "add", "~", "type", "dummy"],
+            ["link", "add", "0x10", "type", "dummy"], ["link", "add", "no", "type", "dummy"],
+            ["addr", "add", "10.0.0.1/24", "dev", "a"]):
+        daemon(words)
+    with Client(daemon.socket_path) as client:
+        for protocol in (1, 3, 16, 255):
+            body = (struct.pack("=BBBBBBBBI", socket.AF_INET, 24, 0, 0, 254, protocol, 0, 1, 0)
+                    + ipv4(RTA_DST, f"10.1.{protocol}.0") + string(ATTR_DEVICE, "a"))
+            assert client.ask(RTM_NEWROUTE, body, flags=NLM_F_CREATE | NLM_F_EXCL)[1] is None
+    daemon.refuse("link set c unnumbered a", "'a'", "uses the addresses of 'c' itself")
+    for text in ("a\tb", "a\nb", "\x7f", "\x1b[31m"):
+        daemon.refuse(["link", "set", "a", "alias", text], "alias", "control characters")
+        daemon.refuse(["link", "add", "x" + text, "type", "dummy"], "control characters")
+    again = loads_back(lab, daemon)
+    assert again.link("b")["unnumbered"] == "c" and again.link("a")["unnumbered"] == "b"
 
 
 def test_ports_load_back_as_they_are(lab):
