@@ -38,13 +38,17 @@ HandlerResult create_link(Connection& connection, const ifinfomsg& fixed,
   return Handled::acknowledge;
 }
 
-// Everything is validated before anything changes: one message changes all it names or nothing.
+Status check_not_marked(const InterfaceTable& table, uint32_t ifindex) {
+  if (table.state(ifindex) != InterfaceState::marked) return {};
+  return fail(EBUSY, "interface '{}' is being deleted or moved", table.record(ifindex).name);
+}
+
+// Everything is validated before anything changes: one message changes all it names or nothing. Where
+// something is waited for in between, it is validated again.
 Status check_changes(const Dataplane& dataplane, const Netns& netns, uint32_t ifindex, const ifinfomsg& fixed,
                      const RequestAttributes& attributes, const std::optional<std::string_view>& name,
                      bool device_decides) {
   const InterfaceTable& table = dataplane.interfaces;
-  if (table.state(ifindex) == InterfaceState::marked)
-    return fail(EBUSY, "interface '{}' is being deleted or moved", table.record(ifindex).name);
   for (const uint16_t fixed_at_creation :
        {uint16_t{IFLA_LINK}, uint16_t{IFLA_LINKINFO}, uint16_t{kAttrDevice}})
     if (attributes.has(fixed_at_creation))
@@ -133,6 +137,19 @@ Result<bool> apply_changes(Connection& connection, const ifinfomsg& fixed, const
   return done;
 }
 
+// Once a device has accepted its part.
+Result<bool> check_and_apply(Connection& connection, const ifinfomsg& fixed,
+                             const RequestAttributes& attributes, uint32_t ifindex,
+                             const std::optional<std::string_view>& new_name) {
+  const Dataplane& dataplane = connection.dataplane();
+  if (auto free = check_not_marked(dataplane.interfaces, ifindex); !free)
+    return std::unexpected(free.error());
+  const Netns& netns = *dataplane.interfaces.interface(ifindex).netns.own();
+  if (auto valid = check_changes(dataplane, netns, ifindex, fixed, attributes, new_name, true); !valid)
+    return std::unexpected(valid.error());
+  return apply_changes(connection, fixed, attributes, ifindex, new_name, true);
+}
+
 // A link that goes down with very many routes: they go in slices, whether or not its client is still there.
 class LinkDown final : public Operation {
  public:
@@ -178,9 +195,9 @@ class MoveLink final : public Operation {
   Progress step(const Deadline& deadline) override {
     if (!move_.ready()) return Progress::waiting;
     if (!decided_)
-      if (auto taken = take_name(); !taken) {
+      if (auto decided = decide(); !decided) {
         move_.release();
-        return finish(taken.error());
+        return finish(decided.error());
       }
     decided_ = true;
     RetireList& retired = connection_.retired();
@@ -192,13 +209,12 @@ class MoveLink final : public Operation {
     if (reserved_ != kNoInterface) connection_.dataplane().interfaces.abandon(reserved_, retired);
     const Status moved = move_.finish(to_, name_, retired);
     MAYFLY_CHECK(moved.has_value(), "a place that was kept for an interface is taken");
-    const Request request{request_, payload_};
-    const auto fixed = request.fixed<ifinfomsg>();
-    const auto attributes = request.attributes<ifinfomsg>(link_attribute_specs());
     // It is down and has no routes: nothing is left to do in slices.
-    auto changed = apply_changes(connection_, **fixed, *attributes, ifindex_, std::nullopt, false);
-    if (!changed) return finish(changed.error());
-    return finish(std::nullopt);
+    const auto changed = apply_changes(connection_, fixed(), *attributes(), ifindex_, std::nullopt, false);
+    if (changed) return finish(std::nullopt);
+    // Only where its routes took slices can anything have become untrue since it was decided.
+    return finish(Error{changed.error().code, fmt::format("it is in netns '{}' now, but not all was changed: {}",
+                                                          to_.name, changed.error().text)});
   }
 
   bool cancel() override {
@@ -209,10 +225,18 @@ class MoveLink final : public Operation {
   }
 
  private:
-  // The last moment to refuse. While routes are taken away in slices, a claimed interface keeps the name free
-  // from others.
-  Status take_name() {
+  // The handler parsed it before.
+  const ifinfomsg& fixed() const { return **Request{request_, payload_}.fixed<ifinfomsg>(); }
+  Result<RequestAttributes> attributes() const {
+    return Request{request_, payload_}.attributes<ifinfomsg>(link_attribute_specs());
+  }
+
+  // The last moment to refuse, and to go back: what was true when the request came may be so no more. While
+  // routes are taken away in slices, a claimed interface keeps the name free from others.
+  Status decide() {
     Dataplane& dataplane = connection_.dataplane();
+    if (auto valid = check_changes(dataplane, to_, ifindex_, fixed(), *attributes(), std::nullopt, false); !valid)
+      return valid;
     if (dataplane.interfaces.name_taken(&to_, name_))
       return fail(EEXIST, "name '{}': an interface of this name exists in netns '{}'", name_, to_.name);
     if (!dataplane.addressing.has_many_routes(ifindex_)) return {};
@@ -264,6 +288,8 @@ HandlerResult change_link(Connection& connection, const Request& request, const 
   auto target = find_target_netns(dataplane, connection.netns(), attributes);
   if (!target) return std::unexpected(target.error());
   const bool device = wants_device(dataplane, ifindex, fixed, attributes);
+  if (auto free = check_not_marked(dataplane.interfaces, ifindex); !free)
+    return std::unexpected(free.error());
   if (auto valid = check_changes(dataplane, **target, ifindex, fixed, attributes, new_name, device); !valid)
     return std::unexpected(valid.error());
   if (*target != &connection.netns()) {
@@ -278,8 +304,8 @@ HandlerResult change_link(Connection& connection, const Request& request, const 
   // The attributes stand in the datagram, which stays until the operation is done.
   if (device)
     return change_device(connection, request.header, ifindex, fixed, attributes,
-                         [&connection, fixed, attributes, ifindex, new_name] {
-                           return apply_changes(connection, fixed, attributes, ifindex, new_name, true);
+                         [&connection, fixed, attributes, ifindex, new_name]() -> Result<bool> {
+                           return check_and_apply(connection, fixed, attributes, ifindex, new_name);
                          });
   auto applied = apply_changes(connection, fixed, attributes, ifindex, new_name, false);
   if (!applied) return std::unexpected(applied.error());

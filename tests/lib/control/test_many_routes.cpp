@@ -174,6 +174,43 @@ TEST_F(ManyRoutes, Move) {
   EXPECT_EQ(table_.in_use(), 2u) << "nothing is left of what kept the name";
 }
 
+// What was true when the request came is looked at again before there is no way back.
+TEST_F(ManyRoutes, AMoveThatBecameImpossibleChangesNothing) {
+  Netns& blue = **world_.dataplane().netnses.add("blue");
+  InterfaceSpec spec;
+  spec.name = "lo100";
+  spec.kind = *find_kind("dummy");
+  spec.netns = &blue;
+  const uint32_t lender = *table_.claim(spec);
+  table_.commit(lender);
+  const uint32_t before = netns_.rib.size();
+  const RequestMessage move = link(RTM_SETLINK, [](RequestMessage& message) {
+    message.put_string(protocol::kAttrNetns, "blue");
+    message.put_u32(IFLA_GROUP, 9);
+    message.put_string(IFLA_IFALIAS, "named");
+    message.put_string(protocol::kAttrUnnumbered, "lo100");
+  });
+  TestClient client(world_, NETLINK_ROUTE);
+  client.post({reinterpret_cast<const std::byte*>(move.header()), move.size()});
+  client.connection().run(Deadline::after_ns(0));
+  ASSERT_FALSE(client.connection().idle());
+  RetireList retired;
+  world_.dataplane().addressing.detach(lender, retired);
+  table_.retire(lender, retired);
+  world_.dataplane().commit(retired);
+  const auto bytes = client.finish();
+  ASSERT_GE(bytes.size(), sizeof(nlmsghdr) + sizeof(nlmsgerr));
+  EXPECT_EQ(
+      static_cast<const nlmsgerr*>(mnl_nlmsg_get_payload(reinterpret_cast<const nlmsghdr*>(bytes.data())))->error,
+      -ENODEV);
+  EXPECT_EQ(table_.find(&netns_, "core"), core_);
+  EXPECT_EQ(table_.state(core_), InterfaceState::live);
+  EXPECT_TRUE(table_.oper_up(core_));
+  EXPECT_EQ(table_.record(core_).group, 7u);
+  EXPECT_EQ(table_.record(core_).alias, nullptr);
+  EXPECT_EQ(netns_.rib.size(), before);
+}
+
 TEST_F(ManyRoutes, AMoveGoesOnWithoutItsClient) {
   Netns& blue = **world_.dataplane().netnses.add("blue");
   const RequestMessage move =

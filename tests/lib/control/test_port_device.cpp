@@ -164,6 +164,29 @@ TEST_F(PortDevice, ARefusalTakesTheAddressBackFromAll) {
   EXPECT_TRUE(info_.promiscuous_wanted);
 }
 
+// What a request names beside the device's settings may have gone while the device worked.
+TEST_F(PortDevice, WhatBecameUntrueMeanwhileChangesNothing) {
+  InterfaceSpec spec;
+  spec.name = "lo100";
+  spec.kind = *find_kind("dummy");
+  spec.netns = &netns();
+  const uint32_t lender = *world_.interfaces().claim(spec);
+  world_.interfaces().commit(lender);
+  RequestMessage message = set_port(false, true, false, "named");
+  message.put_u32(IFLA_GROUP, 9);
+  message.put_string(protocol::kAttrUnnumbered, "lo100");
+  TestClient client(world_, NETLINK_ROUTE);
+  post(client, message);
+  RetireList retired;
+  world_.dataplane().addressing.detach(lender, retired);
+  world_.interfaces().retire(lender, retired);
+  world_.dataplane().commit(retired);
+  see_through(client.connection());
+  expect_heard(kBefore);
+  EXPECT_EQ(world_.interfaces().record(port_).group, 0u);
+  EXPECT_EQ(world_.interfaces().record(port_).alias, nullptr);
+}
+
 TEST_F(PortDevice, AnEndWaitsForTheDevice) {
   // As the server does when the daemon stops: nobody but the loop below collects answers.
   TestClient client(world_, NETLINK_ROUTE);
