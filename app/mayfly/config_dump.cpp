@@ -453,7 +453,10 @@ Result<std::string> dump_running(Session& session) {
   for (const std::string& name : *names)
     if (auto read = network.read(session, name); !read) return std::unexpected(read.error());
   config->network = network.finish();
-  return dump_config(*config);
+  std::string text = dump_config(*config);
+  if (text.size() > kMaxConfigBytes)
+    return fail(EFBIG, "the dump has {} bytes, of which mayflyd accepts at most {}", text.size(), kMaxConfigBytes);
+  return text;
 }
 
 }  // namespace mayfly::cli

@@ -12,6 +12,7 @@
 
 #include "base/result.hpp"
 #include "control/change.hpp"
+#include "control/protocol.hpp"
 
 namespace mayfly {
 
@@ -19,7 +20,7 @@ class Connection;
 
 class Configuration {
  public:
-  static constexpr size_t kMostTextBytes = size_t{16} << 20;
+  static constexpr size_t kMostTextBytes = protocol::kMostConfigBytes;
   static constexpr size_t kMostChanges = 16'777'216;
 
   std::string settings;  // YAML of everything but the network, as it was at start

@@ -170,6 +170,11 @@ enum BulkAttribute : uint16_t {
   kBulkSkipMissing,  // flag (kCmdLinkBulkDel): names that no interface has are no failure
 };
 
+// The longest text of a configuration. A dump has a line for each interface, address, route and neighbour, of
+// about 80 bytes: a million subscribers with an address, a route and a neighbour of either family are half of
+// this.
+constexpr size_t kMostConfigBytes = size_t{512} << 20;
+
 enum ConfigAttribute : uint16_t {
   kConfigFile = 1,    // string: as errors name it
   kConfigSettings,    // string, answer: a piece of the daemon's settings as YAML
