@@ -121,7 +121,7 @@ class ListedVictims final : public VictimSource {
     if (skip_missing_) return;
     for (const auto& unknown : listed_.unknown)
       result.failed(unknown.name, {ENODEV, fmt::format("interface '{}' does not exist", unknown.name)});
-    for (uint64_t i = listed_.unknown.size(); i < listed_.unknown_count; ++i) result.failed("", {ENODEV, ""});
+    result.failed_beside(listed_.unknown_count - listed_.unknown.size());
   }
   uint32_t next(BulkResult& result, const Deadline&) override {
     const uint32_t ifindex = listed_.ifindexes[next_];

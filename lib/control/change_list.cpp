@@ -2,6 +2,7 @@
 #include "control/change_list.hpp"
 
 #include <cstring>
+#include <iterator>
 
 #include "base/log.hpp"
 #include "control/dataplane.hpp"
@@ -32,6 +33,11 @@ bool only_one(const Change::Messages& messages) noexcept {
 }  // namespace
 
 ChangeList::ChangeList(Dataplane& dataplane, std::vector<Change> changes, std::string description)
+    : ChangeList(dataplane,
+                 Changes(std::make_move_iterator(changes.begin()), std::make_move_iterator(changes.end())),
+                 std::move(description)) {}
+
+ChangeList::ChangeList(Dataplane& dataplane, Changes changes, std::string description)
     : dataplane_(dataplane),
       changes_(std::move(changes)),
       gone_(changes_.size()),

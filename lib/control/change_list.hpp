@@ -14,9 +14,11 @@
 // a step ends with its deadline, as the handlers' operations do.
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "control/change.hpp"
+#include "control/configuration.hpp"
 #include "control/connection.hpp"
 #include "control/operation.hpp"
 
@@ -24,6 +26,7 @@ namespace mayfly {
 
 class ChangeList {
  public:
+  ChangeList(Dataplane& dataplane, Changes changes, std::string description);
   ChangeList(Dataplane& dataplane, std::vector<Change> changes, std::string description);
   ~ChangeList();
   ChangeList(const ChangeList&) = delete;
@@ -35,6 +38,8 @@ class ChangeList {
   // Changes that others stood in the way of undoing; the log says which.
   size_t not_undone() const noexcept { return not_undone_; }
   size_t size() const noexcept { return changes_.size(); }
+  // The changes, for whoever frees them; the list is of no further use.
+  Changes take_changes() noexcept { return std::exchange(changes_, {}); }
 
  private:
   enum class Phase : uint8_t { forward, backward, done };
@@ -46,7 +51,7 @@ class ChangeList {
   void next_change();
 
   Dataplane& dataplane_;
-  std::vector<Change> changes_;
+  Changes changes_;
   std::vector<bool> gone_;  // removals that found nothing: nothing to undo
   Connection connection_;
   Phase phase_ = Phase::forward;

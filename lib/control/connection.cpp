@@ -76,7 +76,8 @@ Connection::Connection(Dataplane& dataplane, std::string description)
       hello_done_(true) {}
 
 Connection::~Connection() {
-  dataplane_.configuration.release(*this);
+  dataplane_.configuration.release(*this, retired_);
+  dataplane_.commit(retired_);
   if (fd_ >= 0) ::close(fd_);
 }
 
@@ -93,9 +94,9 @@ void Connection::close(const char* why) {
   fd_ = -1;
   datagram_bytes_ = 0;
   dataplane_.link_events.leave(*this);
-  dataplane_.commit(retired_);
   if (operation_ != nullptr && operation_->cancel()) operation_ = nullptr;
-  if (operation_ == nullptr) dataplane_.configuration.release(*this);
+  if (operation_ == nullptr) dataplane_.configuration.release(*this, retired_);
+  dataplane_.commit(retired_);
 }
 
 Status Connection::execute(std::span<const std::byte> message, uint32_t family, std::string_view netns) {

@@ -18,16 +18,13 @@ class RemoveOne final : public Operation {
   InterfaceRemoval& removal() noexcept { return removal_; }
 
   Progress step(const Deadline& deadline) override {
-    if (!committing_) {
+    if (phase_ == Phase::walk) {
       auto walked = removal_.walk(deadline);
-      if (!walked) {
-        connection_.writer().acknowledge(request_, &walked.error());
-        removal_.release(Deadline::never());
-        return Progress::done;
-      }
-      if (!*walked) return Progress::more;
-      committing_ = true;
+      if (walked && !*walked) return Progress::more;
+      if (!walked) connection_.writer().acknowledge(request_, &walked.error());
+      phase_ = walked ? Phase::commit : Phase::release;
     }
+    if (phase_ == Phase::release) return removal_.release(deadline) ? Progress::done : Progress::more;
     const bool done = removal_.commit(connection_.retired(), deadline);
     connection_.dataplane().commit(connection_.retired());
     if (!done) return Progress::more;
@@ -36,16 +33,17 @@ class RemoveOne final : public Operation {
   }
 
   bool cancel() override {
-    if (committing_) return false;
-    removal_.release(Deadline::never());
-    return true;
+    if (phase_ == Phase::walk) phase_ = Phase::release;
+    return false;
   }
 
  private:
+  enum class Phase { walk, commit, release };
+
   Connection& connection_;
   nlmsghdr request_;
   InterfaceRemoval removal_;
-  bool committing_ = false;
+  Phase phase_ = Phase::walk;
 };
 
 }  // namespace

@@ -53,11 +53,11 @@ TEST(Configuration, TheLockGoesWithTheApply) {
   EXPECT_EQ(ask(other, generic_request(protocol::kCmdConfigBegin)), EBUSY);
   EXPECT_EQ(ask(client, text_request("first")), 0);
   EXPECT_EQ(ask(client, generic_request(protocol::kCmdConfigApply)), 0);
-  EXPECT_EQ(configuration.text, "first");
+  EXPECT_EQ(configuration.text.whole(), "first");
   // Without a begin there is nothing to apply.
   EXPECT_EQ(ask(client, generic_request(protocol::kCmdConfigApply)), EPERM);
   EXPECT_EQ(ask(client, text_request("x")), EPERM);
-  EXPECT_EQ(configuration.text, "first");
+  EXPECT_EQ(configuration.text.whole(), "first");
   EXPECT_EQ(ask(other, generic_request(protocol::kCmdConfigBegin)), 0);
   // One that is refused gives it back, too.
   EXPECT_EQ(ask(other, text_request("second")), 0);
@@ -66,7 +66,7 @@ TEST(Configuration, TheLockGoesWithTheApply) {
   const BulkAnswer answer = other.send(apply);
   EXPECT_EQ(answer.code, EEXIST);
   EXPECT_TRUE(answer.text.ends_with("; nothing was changed")) << answer.text;
-  EXPECT_EQ(configuration.text, "first");
+  EXPECT_EQ(configuration.text.whole(), "first");
   EXPECT_EQ(ask(client, generic_request(protocol::kCmdConfigBegin)), 0);
 }
 
@@ -91,6 +91,56 @@ TEST(Configuration, WhatCannotBeUndoneIsTold) {
   EXPECT_EQ(answer.text.find("nothing was changed"), std::string::npos) << answer.text;
   EXPECT_NE(table.find(netns, "a"), kNoInterface);
   EXPECT_EQ(table.find(netns, "b"), kNoInterface);
+}
+
+// To free what a reload consisted of takes as long as it is: it is left to teardown, whether it was made, given
+// up, or never asked for.
+TEST(Configuration, WhatIsNoLongerNeededIsLeftToTeardown) {
+  ControlWorld world;
+  Configuration& configuration = world.dataplane().configuration;
+  const auto handed_over = [&] {
+    world.settle();
+    return world.dataplane().reclaim.statistics().retired;
+  };
+  const std::string long_text(4 << 20, 'x');
+  const auto upload = [&](BulkClient& client, bool with_text) {
+    EXPECT_EQ(ask(client, generic_request(protocol::kCmdConfigBegin)), 0);
+    for (int n = 0; n < 100; ++n) EXPECT_EQ(ask(client, dummy_request(fmt::format("d{}", n))), 0);
+    for (size_t at = 0; with_text && at < long_text.size(); at += 32'768)
+      EXPECT_EQ(ask(client, text_request(std::string_view(long_text).substr(at, 32'768))), 0);
+  };
+  BulkClient client(world);
+  uint64_t before = handed_over();
+  upload(client, true);
+  EXPECT_EQ(ask(client, generic_request(protocol::kCmdConfigBegin)), 0);  // begun anew
+  EXPECT_EQ(handed_over(), before + 1);
+  {
+    BulkClient other(world);
+    EXPECT_EQ(ask(client, generic_request(protocol::kCmdConfigApply)), 0);
+    upload(other, false);
+    before = handed_over();
+  }
+  EXPECT_EQ(handed_over(), before + 1) << "its client is gone";
+  EXPECT_TRUE(configuration.pending().empty());
+  upload(client, true);
+  before = handed_over();
+  EXPECT_EQ(ask(client, generic_request(protocol::kCmdConfigApply)), 0);
+  EXPECT_EQ(handed_over(), before + 1) << "the changes; the text before was short";
+  EXPECT_EQ(configuration.text.whole(), long_text);
+  // Who reads the text goes on reading it when it is no longer the loaded one.
+  BulkClient reader(world);
+  RequestMessage show;
+  show.begin_generic(protocol::kCmdConfigShow, NLM_F_DUMP);
+  reader.begin(show);
+  configuration.text = "other";
+  const auto bytes = reader.client().finish();
+  size_t shown = 0;
+  int left = static_cast<int>(bytes.size());
+  for (auto* at = reinterpret_cast<const nlmsghdr*>(bytes.data()); mnl_nlmsg_ok(at, left);
+       at = mnl_nlmsg_next(at, &left))
+    if (at->nlmsg_type == protocol::kGenericFamilyId)
+      shown += Attributes(*at, sizeof(genlmsghdr)).string(protocol::kConfigText).size();
+  EXPECT_EQ(shown, long_text.size());
 }
 
 }  // namespace
