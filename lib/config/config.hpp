@@ -66,6 +66,7 @@ struct PortConfig {
   uint32_t tx_descriptors = 1'024;
   uint32_t mtu = 1'500;
   bool promiscuous = true;
+  bool existing = false;  // no key of the file: see PortSettings
 };
 
 struct LimitsConfig {

@@ -12,6 +12,7 @@
 
 #include "control/configuration.hpp"
 #include "control/link_events.hpp"
+#include "control/stage_measurement.hpp"
 #include "fib/rib.hpp"
 #include "iface/interface_table.hpp"
 #include "neigh/neighbours.hpp"
@@ -64,6 +65,7 @@ struct Dataplane {
   uint64_t longest_slice_ns = 0;
   uint32_t clients = 0;
   WorkerBalance balance{};
+  StageMeasurement stages{};
   LinkEvents link_events{};
   Configuration configuration{};
   uint32_t removals = 0;  // InterfaceRemovals and moves so far: their numbers

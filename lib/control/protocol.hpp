@@ -117,6 +117,8 @@ enum Command : uint8_t {
   kCmdConfigChange,   // one change, or more of the messages of the last one (kConfigContinued)
   kCmdConfigText,     // kConfigText: a piece of the text that is kept once the changes are made
   kCmdConfigApply,    // makes all changes or none
+  kCmdStages,         // dump: one message a worker
+  kCmdStagesSet,      // kStagesOn, kStagesReset
 };
 
 enum BulkAttribute : uint16_t {
@@ -319,6 +321,21 @@ enum StatsAttribute : uint16_t {
   kStatsIcmpErrorsLimited,  // u64: not made, to keep to the rate
   kStatsIcmpErrorsUnsent,   // u64: not made for want of a route, of a source address or of an mbuf
   kStatsVethCrossings,      // u64: each is in kStatsRx and in kStatsTx
+};
+
+// Clocks are those of the TSC. What is counted: stats/stage_counters.hpp.
+enum StagesAttribute : uint16_t {
+  kStagesOn = 1,   // u8: whether stages are counted; turned on, from nothing
+  kStagesReset,    // flag, request: from nothing
+  kStagesCounted,  // u64 ns: for how long
+  kStagesClockHz,  // u64: clocks a second
+  kStagesWorker,   // u32
+  kStagesStage,    // nested, repeated: kStageName .. kStageClocks, in the order a packet meets them
+  kStageName,      // string: "look_up"
+  kStageKind,      // u8: 0 work for packets, 1 a device's burst of them, 2 upkeep, 3 idle
+  kStageVectors,   // u64; upkeep and idle: times
+  kStagePackets,   // u64; 0 for upkeep and idle
+  kStageClocks,    // u64
 };
 
 enum StatusAttribute : uint16_t {

@@ -93,7 +93,8 @@ Status Device::prepare() {
   if (auto checked = check_device_files(devargs_); !checked) return checked;
   if (auto prepared = prepare_kernel_interface(); !prepared) return prepared;
   uint16_t taken = 0;
-  if (!is_pci(devargs_) && rte_eth_dev_get_port_by_name(devargs_.device.c_str(), &taken) == 0)
+  if (!settings_.existing && !is_pci(devargs_) &&
+      rte_eth_dev_get_port_by_name(devargs_.device.c_str(), &taken) == 0)
     return fail(EEXIST, "devargs '{}': the device {} exists already: give it another number",
                 settings_.devargs, devargs_.device);
   if (!devargs_.is_of("net_bonding")) return {};
@@ -157,8 +158,9 @@ Status Device::prepare_packet_socket() {
 Status Device::probe(const EalErrorScope& words) {
   info_.devargs = devargs_.text();
   if (is_packet_socket()) ring_drops_.emplace();
-  if (const int error = rte_dev_probe(info_.devargs.c_str()); error != 0)
-    return probe_error(devargs_, error, words.reason());
+  if (!settings_.existing)
+    if (const int error = rte_dev_probe(info_.devargs.c_str()); error != 0)
+      return probe_error(devargs_, error, words.reason());
   rte_dev_iterator iterator{};
   RTE_ETH_FOREACH_MATCHING_DEV(info_.port, devargs_.device.c_str(), &iterator) {
     rte_eth_iterator_cleanup(&iterator);

@@ -32,6 +32,8 @@ struct PortSettings {
   uint32_t tx_descriptors = 1'024;
   uint32_t mtu = 1'500;
   bool promiscuous = true;
+  // The ethdev is there: whoever has the daemon in its process made it. It goes with the port all the same.
+  bool existing = false;
 };
 
 // What the device counts itself. Packets that Mayfly had in hand are counted by the workers.

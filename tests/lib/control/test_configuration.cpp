@@ -100,7 +100,7 @@ TEST(Configuration, WhatIsNoLongerNeededIsLeftToTeardown) {
   Configuration& configuration = world.dataplane().configuration;
   const auto handed_over = [&] {
     world.settle();
-    return world.dataplane().reclaim.statistics().retired;
+    return world.dataplane().reclaim.statistics().objects_retired;
   };
   const std::string long_text(4 << 20, 'x');
   const auto upload = [&](BulkClient& client, bool with_text) {
