@@ -79,6 +79,9 @@ struct Dataplane {
   void tell_workers(const ControlMessage& message) noexcept {
     for (WorkerLink& worker : workers) worker.to_worker->push(message);
   }
+  // What teardown and the port thread have done. The control loop sees to it; this is for whoever must finish
+  // something while it does not run.
+  void collect();
   Totals totals() const noexcept;
 };
 

@@ -67,6 +67,8 @@ enum VendorAttribute : uint16_t {
   kAttrPeer,         // string, answer: the other end of a pair
   kAttrPeerNetns,    // string, answer: the namespace of the other end
   kAttrLinkNetns,    // string, answer: the namespace of the parent, where it is another one
+  kAttrRouteNumber,  // u32, answer: where several routes have the prefix, a number of this one
+  kAttrRouteBehind,  // u32, answer: the number of the route that is used before this one
 };
 // Attribute inside IFLA_INFO_DATA of kind vlan, next to the kernel's IFLA_VLAN_ID (u16) and
 // IFLA_VLAN_PROTOCOL (u16, network order): the inner tag of a QinQ interface whose parent is the port.
@@ -167,7 +169,13 @@ enum BulkAttribute : uint16_t {
   kBulkKept,        // u64, answer to kBulkReplace
   kBulkDeleted,     // u64, answer to kBulkReplace
   kFailureMember,   // u64: which member (item) it was, counted from 0; absent: none of them
+  kBulkSkipMissing,  // flag (kCmdLinkBulkDel): names that no interface has are no failure
 };
+
+// The longest text of a configuration. A dump has a line for each interface, address, route and neighbour, of
+// about 80 bytes: a million subscribers with an address, a route and a neighbour of either family are half of
+// this.
+constexpr size_t kMostConfigBytes = size_t{512} << 20;
 
 enum ConfigAttribute : uint16_t {
   kConfigFile = 1,    // string: as errors name it
@@ -206,7 +214,7 @@ enum NetnsAttribute : uint16_t {
 enum PortAttribute : uint16_t {
   kPortName = 1,       // string
   kPortIfindex,        // u32
-  kPortDevargs,        // string
+  kPortDevargs,        // string: as they were given
   kPortDriver,         // string
   kPortNumaNode,       // s32, -1: none
   kPortLinkUp,         // u8
@@ -252,6 +260,10 @@ enum PortAttribute : uint16_t {
   kPortXstat,              // nested, repeated: kPortXstatName, kPortXstatValue
   kPortXstatName,          // string: the driver's
   kPortXstatValue,         // u64
+  kPortDriverDevargs,      // string: as the driver got them, where that differs from kPortDevargs
+  kPortAskedRxDescriptors,  // u32: what was asked for
+  kPortAskedTxDescriptors,  // u32
+  kPortFirstMac,            // 6 bytes: what it had when it was opened
 };
 
 enum ReclaimAttribute : uint16_t {

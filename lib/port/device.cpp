@@ -263,6 +263,7 @@ Status Device::start(const rte_eth_dev_info& offered, const EalErrorScope& words
   started_ = true;
   info_.most_mac_filters = offered.max_mac_addrs > 0 ? offered.max_mac_addrs - 1 : 0;
   settle_mac();
+  info_.first_mac = info_.mac;
   settle_promiscuous();
   return {};
 }
@@ -275,8 +276,10 @@ void Device::settle_mac() {
   rte_eth_macaddr_get(info_.port, &address);
   if (rte_is_zero_ether_addr(&address) || rte_is_multicast_ether_addr(&address)) {
     rte_eth_random_addr(address.addr_bytes);
-    rte_eth_dev_default_mac_addr_set(info_.port, &address);
-    info_.notes.emplace_back("the device has no MAC address: a random one was given");
+    takes_mac_ = rte_eth_dev_default_mac_addr_set(info_.port, &address) == 0;
+    info_.notes.emplace_back(takes_mac_
+                                 ? "the device has no MAC address: a random one was given"
+                                 : "the device has no MAC address and takes none: its interface has a random one");
   }
   info_.mac = load_mac(address.addr_bytes);
   if (!shares_mac_with_kernel()) return;
@@ -285,12 +288,22 @@ void Device::settle_mac() {
                                     format_mac(load_mac(address.addr_bytes)), format_mac(info_.mac)));
 }
 
-// Multicast always: neighbour discovery lives on it.
+// Multicast always: neighbour discovery lives on it. Drivers on kernel interfaces know promiscuous mode alone.
 void Device::settle_promiscuous() {
-  rte_eth_allmulticast_enable(info_.port);
+  takes_all_multicast_ = rte_eth_allmulticast_enable(info_.port) == 0;
   if (auto applied = apply_promiscuous(); !applied && applied.error().code != EOPNOTSUPP)
     info_.warnings.push_back(
         fmt::format("{}: frames to other MAC addresses may not arrive", applied.error().text));
+  if (!info_.promiscuous_reason.empty())
+    info_.warnings.push_back(fmt::format("stays promiscuous: {}", info_.promiscuous_reason));
+}
+
+// Why it could not do without, as far as that is the device alone.
+std::string_view Device::promiscuous_for_good() const noexcept {
+  if (!takes_mac_) return "the device does not take a MAC address";
+  if (!takes_all_multicast_)
+    return "the device cannot be told to receive all multicast, which neighbour discovery needs";
+  return {};
 }
 
 Status Device::apply_promiscuous() {
@@ -300,12 +313,16 @@ Status Device::apply_promiscuous() {
     filter_.clear(info_.port);
   else
     info_.promiscuous_reason = filter_.apply(info_.port, wanted_filter_, info_.most_mac_filters);
+  if (!settings_.promiscuous && info_.promiscuous_reason.empty())
+    info_.promiscuous_reason = promiscuous_for_good();
   info_.mac_filters = filter_.size();
   const bool on = settings_.promiscuous || !info_.promiscuous_reason.empty();
   int error = 0;
   if (on != (rte_eth_promiscuous_get(info_.port) == 1))
     error = on ? rte_eth_promiscuous_enable(info_.port) : rte_eth_promiscuous_disable(info_.port);
   info_.promiscuous = rte_eth_promiscuous_get(info_.port) == 1;
+  // It has no such mode either: a ring or a file, which filters nothing.
+  if (error == -ENOTSUP && info_.promiscuous_reason == promiscuous_for_good()) info_.promiscuous_reason.clear();
   if (error == 0 || on != settings_.promiscuous) return {};
   return fail(error == -ENOTSUP ? EOPNOTSUPP : -error, "{}: promiscuous {}: {} refuses it: {}",
               settings_.name, on ? "on" : "off", devargs_.device, std::strerror(-error));

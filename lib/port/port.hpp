@@ -64,6 +64,7 @@ struct PortInfo {
   std::string kernel_interface;  // the one it sits on; empty: none
   int numa_node = -1;            // -1: any
   Mac mac = 0;
+  Mac first_mac = 0;  // when it was opened
 
   bool link_up = false;  // true where the device cannot tell
   bool full_duplex = false;
