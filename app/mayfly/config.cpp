@@ -149,7 +149,7 @@ Status apply(Session& session, const std::vector<Change>& changes, const Config&
   if (sent) sent = (*client)->drain();
   (*client)->on_refused({});
   if (!sent) return sent;
-  if (refused) return std::unexpected(*refused);
+  if (refused) return fail(refused->code, "{}; nothing was changed", refused->text);
   message.begin_generic(protocol::kCmdConfigApply);
   return session.request(Plan::Family::generic, message);
 }
@@ -198,7 +198,7 @@ Result<int> reload(Session& session, const std::string& file, bool dry_run) {
                                   {"applied", !dry_run && applied.has_value()},
                                   {"boot_id", session.boot_id()}},
                              options.pretty);
-  if (!applied) return fail(applied.error().code, "{}\nNothing was changed.", applied.error().text);
+  if (!applied) return std::unexpected(applied.error());
   return kExitOk;
 }
 

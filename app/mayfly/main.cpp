@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <unistd.h>
 
+#include <cstring>
 #include <vector>
 
 #include "batch.hpp"
@@ -23,8 +24,7 @@ int run_command(Session& session, std::span<const std::string_view> words) {
   return status;
 }
 
-int run(std::span<const std::string_view> words) {
-  Output output(STDOUT_FILENO);
+int run(std::span<const std::string_view> words, Output& output) {
   const auto options = parse_options(&words);
   if (!options) {
     fmt::print(stderr, "Error: {}\nSee 'mayfly help'.\n", options.error().text);
@@ -45,6 +45,16 @@ int run(std::span<const std::string_view> words) {
     return kExitUsage;
   }
   return run_command(session, words);
+}
+
+// Half of a dump is the dump of another network: whoever keeps one is to know.
+int run(std::span<const std::string_view> words) {
+  Output output(STDOUT_FILENO);
+  const int status = run(words, output);
+  output.flush();
+  if (output.error() == 0) return status;
+  fmt::print(stderr, "Error: standard output: {}\n", std::strerror(output.error()));
+  return status == kExitOk ? kExitRefused : status;
 }
 
 }  // namespace

@@ -27,11 +27,12 @@ void Output::write_json(const Json& document, bool pretty) {
 void Output::flush() {
   if (fd_ < 0) return;
   std::string_view left = buffer_;
-  while (!left.empty()) {
+  while (!left.empty() && error_ == 0) {
     const ssize_t written = ::write(fd_, left.data(), left.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) break;  // nobody reads any more; SIGPIPE usually ends us before
-    left.remove_prefix(static_cast<size_t>(written));
+    if (written >= 0)
+      left.remove_prefix(static_cast<size_t>(written));
+    else if (errno != EINTR)
+      error_ = errno;
   }
   buffer_.clear();
 }

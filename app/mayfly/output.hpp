@@ -29,7 +29,10 @@ class Output {
   void write(std::string_view text);
   // One JSON document and a newline.
   void write_json(const Json& document, bool pretty);
+  // After a write that failed (a full disk) nothing more is written: what is there has no holes.
   void flush();
+  // The errno of that write, 0 when there was none. Asked after the last flush().
+  int error() const noexcept { return error_; }
   std::string take() { return std::exchange(buffer_, {}); }
   bool terminal() const noexcept;
 
@@ -38,6 +41,7 @@ class Output {
   // Out of line: {fmt} leaves all of its formatting in whichever source formats to an iterator.
   void vprint(fmt::string_view text, fmt::format_args args);
   int fd_;
+  int error_ = 0;
   std::string buffer_;
 };
 

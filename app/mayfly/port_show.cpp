@@ -92,6 +92,7 @@ void add_device_json(Json& json, const Attributes& port) {
                {"notes", texts(port, protocol::kPortNote)},
                {"warnings", texts(port, protocol::kPortWarning)}});
   for (const auto& [key, attribute] : {std::pair{"kernel_interface", protocol::kPortKernelInterface},
+                                       std::pair{"driver_devargs", protocol::kPortDriverDevargs},
                                        std::pair{"promiscuous_reason", protocol::kPortPromiscuousReason}})
     if (!port.string(attribute).empty()) json.set(key, port.string(attribute));
 }

@@ -32,6 +32,7 @@ PortSettings settings_of(const Config& config, const PortConfig& port) {
   settings.tx_descriptors = port.tx_descriptors;
   settings.mtu = port.mtu;
   settings.promiscuous = port.promiscuous;
+  settings.existing = port.existing;
   return settings;
 }
 
@@ -69,6 +70,8 @@ Status Daemon::start_environment() {
   auto eal = Eal::start(settings);
   if (!eal) return std::unexpected(eal.error());
   eal_ = std::move(*eal);
+  if (surroundings_.environment_started)
+    if (auto done = surroundings_.environment_started(); !done) return done;
   auto mbufs = MbufPool::create("mbufs", {.count = config_.mbufs.count,
                                           .data_room_bytes = config_.mbufs.size_bytes,
                                           .cache = config_.mbufs.cache});
@@ -153,12 +156,10 @@ Status Daemon::add_ports(const std::atomic<bool>& stop) {
   loop_->on_port_event([&](const PortEvent& event) {
     if (event.type != PortEvent::Type::added && event.type != PortEvent::Type::failed) return;
     --waiting;
-    if (!event.result && outcome)
-      outcome = fail(event.result.error().code, "port {}: {}", event.name, event.result.error().text);
+    if (!event.result && outcome) outcome = event.result;
   });
   for (const PortConfig& port : config_.ports) {
-    if (auto begun = ports_->begin_add(settings_of(config_, port)); !begun)
-      return fail(begun.error().code, "port {}: {}", port.name, begun.error().text);
+    if (auto begun = ports_->begin_add(settings_of(config_, port)); !begun) return begun;
     ++waiting;
   }
   while (waiting > 0 && outcome && !stop.load(std::memory_order_relaxed)) loop_->round(kPortWaitMs);
@@ -209,6 +210,7 @@ Status Daemon::run(const std::atomic<bool>& stop) {
     if (auto opened = server_->open(); !opened) return opened;
     describe_start();
     service_.ready(describe_size());
+    if (surroundings_.ready) surroundings_.ready();
     loop_->every_second([this] { service_.alive(describe_size()); });
     loop_->run(stop);
   }
@@ -275,6 +277,7 @@ void Daemon::shut_down() {
     port_thread_->stop();
   if (mbufs_ != nullptr && mbufs_->in_use() > (port_thread_ != nullptr ? port_thread_->buffers_kept() : 0))
     log(LogLevel::warning, "mayflyd", "{} mbufs are not back in their pool", mbufs_->in_use());
+  if (eal_ != nullptr && surroundings_.ports_closed) surroundings_.ports_closed();
   loop_.reset();
   server_.reset();
   dataplane_.reset();

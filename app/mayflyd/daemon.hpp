@@ -8,6 +8,7 @@
 // devices close) is in shut_down().
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -23,9 +24,18 @@
 
 namespace mayfly {
 
+// What a program that has the daemon in its process does between the daemon's steps; on the control thread,
+// and all of it may be absent.
+struct DaemonSurroundings {
+  std::function<Status()> environment_started;  // makes the ethdevs of `existing` ports
+  std::function<void()> ready;                  // clients can connect
+  std::function<void()> ports_closed;           // no worker runs and no port is left; the EAL is
+};
+
 class Daemon {
  public:
-  Daemon(const Config& config, ServiceNotification& service) : config_(config), service_(service) {}
+  Daemon(const Config& config, ServiceNotification& service, DaemonSurroundings surroundings = {})
+      : config_(config), service_(service), surroundings_(std::move(surroundings)) {}
   ~Daemon();
 
   // Returns when *stop is set, after everything has been given back. An error means that it did not start:
@@ -53,6 +63,7 @@ class Daemon {
 
   const Config& config_;
   ServiceNotification& service_;
+  const DaemonSurroundings surroundings_;
   CpuPlan cpus_;
   std::unique_ptr<Eal> eal_;
   std::unique_ptr<MbufPool> mbufs_;

@@ -66,6 +66,7 @@ struct PortConfig {
   uint32_t tx_descriptors = 1'024;
   uint32_t mtu = 1'500;
   bool promiscuous = true;
+  bool existing = false;  // no key of the file: see PortSettings
 };
 
 struct LimitsConfig {
@@ -103,7 +104,7 @@ struct Config {
 // A key that is not in it has its default.
 using Origins = std::map<std::string, std::string, std::less<>>;
 
-constexpr size_t kMaxConfigBytes = size_t{16} << 20;
+constexpr size_t kMaxConfigBytes = protocol::kMostConfigBytes;
 
 // Reads and checks a file. ENOENT, EISDIR, EFBIG ... for the file; EINVAL for its content.
 Result<Config> load_config(const std::string& path, Origins* origins = nullptr);

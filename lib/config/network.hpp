@@ -40,8 +40,13 @@ struct NetworkLink {
 struct NetworkAddress : AddressDescription {
   int line = 0;
 };
+// Routes of one prefix and metric are used in the order of the file.
 struct NetworkRoute : RouteDescription {
   int line = 0;
+  // Those of its prefix and metric before it: how many, and a digest of what they are.
+  uint64_t behind = 0;
+
+  uint32_t metric_or_default() const noexcept;
 };
 struct NetworkNeighbour : NeighbourDescription {
   int line = 0;
@@ -65,6 +70,9 @@ struct NetworkConfig {
 };
 
 constexpr std::string_view kDefaultNamespace = "default";
+
+// Sets `behind` of all of them.
+void rank_routes(std::vector<NetworkRoute>& routes);
 
 // What makes all of it, starting from ports alone.
 std::vector<Change> creations(const NetworkConfig& network);

@@ -54,8 +54,12 @@ class ChangeWriter {
 
 using Put = std::function<void(const ChangeWriter::Fill&)>;
 
-// The deletion of so many members. forced: as many as there are.
-void put_names(const PlacedLink& element, uint64_t first, uint64_t last, bool forced, const Put& put) {
+// Whether a deletion is one of the changes, for which what is gone already is gone, or undoes one, where as
+// much goes as can.
+enum class Deletion : uint8_t { change, undo };
+
+// The deletion of so many members.
+void put_names(const PlacedLink& element, uint64_t first, uint64_t last, Deletion deletion, const Put& put) {
   constexpr uint64_t kNamesAMessage = 1'000;
   for (uint64_t at = first; at < last; at += kNamesAMessage)
     put([&](RequestMessage& message) {
@@ -63,10 +67,10 @@ void put_names(const PlacedLink& element, uint64_t first, uint64_t last, bool fo
       for (uint64_t i = at; i < std::min(last, at + kNamesAMessage); ++i)
         message.put_string(protocol::kBulkNameEntry, member_of(*element.link, i).name);
     });
-  put([forced](RequestMessage& message) {
+  put([deletion](RequestMessage& message) {
     message.begin_generic(protocol::kCmdLinkBulkDel);
     message.put_flag(protocol::kBulkListed);
-    if (forced) message.put_flag(protocol::kBulkForce);
+    message.put_flag(deletion == Deletion::undo ? protocol::kBulkForce : protocol::kBulkSkipMissing);
   });
 }
 
@@ -283,6 +287,12 @@ class Difference {
   static std::string_view object(const NetworkRoute&) { return "route"; }
   static std::string_view object(const NetworkNeighbour&) { return "neigh"; }
 
+  template <class Item>
+  static std::string_view verb(const Item&) {
+    return "add";
+  }
+  static std::string_view verb(const NetworkRoute& route) { return route.behind == 0 ? "add" : "append"; }
+
   bool lost(const NetworkNamespace& netns, const NetworkAddress& address) const {
     return loss_of(netns.name, address.device) >= Loss::addresses;
   }
@@ -301,14 +311,24 @@ class Difference {
     return nearest != nullptr && loss_of(netns.name, nearest->device) >= Loss::routes;
   }
 
+  // What tells an item from others, and, of a route, those that are used before it: when they change, it has
+  // to be put in its place anew.
+  template <class Item>
+  static std::string identity(const Item& item) {
+    return words_of(item);
+  }
+  static std::string identity(const NetworkRoute& route) {
+    return route.behind == 0 ? words_of(route) : fmt::format("{} {}", words_of(route), route.behind);
+  }
+
   template <class Item>
   std::unordered_set<std::string> staying(const NetworkNamespace* of,
                                           std::vector<Item> NetworkNamespace::*items) const {
-    std::unordered_set<std::string> words_of_items;
-    if (of == nullptr) return words_of_items;
+    std::unordered_set<std::string> identities;
+    if (of == nullptr) return identities;
     for (const Item& item : of->*items)
-      if (!lost(*of, item)) words_of_items.insert(words_of(item));
-    return words_of_items;
+      if (!lost(*of, item)) identities.insert(identity(item));
+    return identities;
   }
 
   template <class Item>
@@ -317,10 +337,9 @@ class Difference {
     for (auto netns = from_.namespaces.rbegin(); netns != from_.namespaces.rend(); ++netns) {
       const auto kept = staying(find_netns(to_, netns->name), items);
       for (auto item = ((*netns).*items).rbegin(); item != ((*netns).*items).rend(); ++item) {
-        const std::string words = words_of(*item);
-        if (!lost(*netns, *item) && kept.contains(words)) continue;
+        if (!lost(*netns, *item) && kept.contains(identity(*item))) continue;
         writer_.begin(Change::Kind::removal, false, netns->name, from_.file, item->line,
-                      in(fmt::format("{} del {}", object(*item), words), netns->name));
+                      in(fmt::format("{} del {}", object(*item), words_of(*item)), netns->name));
         writer_.send([&](RequestMessage& message) { remove(message, *item); });
         writer_.undo([&](RequestMessage& message) { add(message, *item); });
       }
@@ -333,10 +352,9 @@ class Difference {
     for (const NetworkNamespace& netns : to_.namespaces) {
       const auto there = staying(find_netns(from_, netns.name), items);
       for (const Item& item : netns.*items) {
-        const std::string words = words_of(item);
-        if (!lost(netns, item) && there.contains(words)) continue;
+        if (!lost(netns, item) && there.contains(identity(item))) continue;
         writer_.begin(Change::Kind::creation, false, netns.name, to_.file, item.line,
-                      in(fmt::format("{} add {}", object(item), words), netns.name));
+                      in(fmt::format("{} {} {}", object(item), verb(item), words_of(item)), netns.name));
         writer_.send([&](RequestMessage& message) { add(message, item); });
         writer_.undo([&](RequestMessage& message) { remove(message, item); });
       }
@@ -345,7 +363,9 @@ class Difference {
 
   static void add_address(RequestMessage& m, const NetworkAddress& a) { begin_address_add(m, a); }
   static void delete_address(RequestMessage& m, const NetworkAddress& a) { begin_address_delete(m, a); }
-  static void add_route(RequestMessage& m, const NetworkRoute& r) { begin_route_add(m, r); }
+  static void add_route(RequestMessage& m, const NetworkRoute& r) {
+    begin_route_add(m, r, r.behind != 0);
+  }
   static void delete_route(RequestMessage& m, const NetworkRoute& r) { begin_route_delete(m, r); }
   static void add_neighbour(RequestMessage& m, const NetworkNeighbour& n) { begin_neighbour_add(m, n); }
   static void delete_neighbour(RequestMessage& m, const NetworkNeighbour& n) { begin_neighbour_delete(m, n); }
@@ -395,8 +415,8 @@ class Difference {
     else
       put([&](RequestMessage& message) { begin_link_add(message, sent); });
   }
-  void put_deletion(const PlacedLink& element, bool forced, const Put& put) const {
-    if (element.link->bulk()) return put_names(element, 0, element.link->members(), forced, put);
+  void put_deletion(const PlacedLink& element, Deletion deletion, const Put& put) const {
+    if (element.link->bulk()) return put_names(element, 0, element.link->members(), deletion, put);
     put([&](RequestMessage& message) { begin_link_delete(message, element.link->link.name); });
   }
   Put sending() {
@@ -432,7 +452,7 @@ class Difference {
       write_far_settings(element, false, from_.file);
       writer_.begin(Change::Kind::removal, element.link->bulk(), element.netns->name, from_.file,
                     element.link->line, deletion_words(element));
-      put_deletion(element, false, sending());
+      put_deletion(element, Deletion::change, sending());
       writer_.last().undo_netns = element.parent_netns();
       put_creation(element, undoing());
       return;
@@ -440,7 +460,7 @@ class Difference {
     if (to == nullptr || judge(element, *to) != Fate::shrink) return;
     writer_.begin(Change::Kind::removal, true, element.netns->name, from_.file, element.link->line,
                   fmt::format("{}: all behind the first {}", deletion_words(element), to->link->members()));
-    put_names(element, to->link->members(), element.link->members(), false, sending());
+    put_names(element, to->link->members(), element.link->members(), Deletion::change, sending());
     add_members(element, to->link->members(), element.link->members(), undoing());
     writer_.last().undo_generic = false;
     writer_.last().undo_netns = element.parent_netns();
@@ -463,7 +483,7 @@ class Difference {
                     element.link->line, creation_words(element));
       put_creation(element, sending());
       writer_.last().undo_netns = element.netns->name;
-      put_deletion(element, true, undoing());
+      put_deletion(element, Deletion::undo, undoing());
       write_far_settings(element, true, to_.file);
       return;
     }
@@ -473,7 +493,7 @@ class Difference {
     writer_.begin(Change::Kind::creation, false, element.parent_netns(), to_.file, element.link->line,
                   fmt::format("{}: all behind the first {}", creation_words(element), from->link->members()));
     add_members(element, from->link->members(), element.link->members(), sending());
-    put_names(element, from->link->members(), element.link->members(), true, undoing());
+    put_names(element, from->link->members(), element.link->members(), Deletion::undo, undoing());
     writer_.last().undo_generic = true;
     writer_.last().undo_netns = element.netns->name;
   }

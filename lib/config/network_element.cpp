@@ -67,6 +67,22 @@ std::vector<PlacedLink> in_order(const std::vector<PlacedLink>& elements) {
   return ordered;
 }
 
+uint32_t NetworkRoute::metric_or_default() const noexcept {
+  constexpr uint32_t kDefaultMetric6 = 1024;  // the kernel's
+  const uint32_t given = metric.value_or(0);
+  return given == 0 && !destination.is_v4() ? kDefaultMetric6 : given;
+}
+
+void rank_routes(std::vector<NetworkRoute>& routes) {
+  std::unordered_map<std::string, uint64_t> last;  // by prefix and metric: what stands behind the last one
+  for (NetworkRoute& route : routes) {
+    uint64_t& digest =
+        last[fmt::format("{} {}", format_prefix(route.destination), route.metric_or_default())];
+    route.behind = digest;
+    digest = std::hash<std::string>{}(fmt::format("{} {}", digest, words_of(route))) | 1;
+  }
+}
+
 uint64_t NetworkLink::members() const noexcept {
   if (count) return *count;
   uint64_t product = 1;

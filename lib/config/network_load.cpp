@@ -295,6 +295,13 @@ NetworkRoute read_route(YamlMap& map) {
   return route;
 }
 
+// Its words without the metric, which may be given or not.
+std::string same_route(const NetworkRoute& route) {
+  RouteDescription bare = route;
+  bare.metric.reset();
+  return words_of(bare);
+}
+
 NetworkNeighbour read_neighbour(YamlMap& map) {
   NetworkNeighbour neighbour;
   neighbour.line = map.line();
@@ -377,9 +384,10 @@ class NetworkReader {
       netns.routes.push_back(read_route(route));
       const NetworkRoute& read = netns.routes.back();
       seen_.add(route, "to", read.line,
-                fmt::format("route {} metric {} in netns '{}'", format_prefix(read.destination),
-                            read.metric.value_or(0), netns.name));
+                fmt::format("route {} metric {} in netns '{}'", same_route(read), read.metric_or_default(),
+                            netns.name));
     }
+    rank_routes(netns.routes);
   }
   void read_neighbours(YamlMap& map, NetworkNamespace& netns) {
     static constexpr std::string_view kKeys[] = {"address", "lladdr", "dev", "router"};

@@ -25,6 +25,7 @@
 #include "control/bulk_result.hpp"
 #include "control/handlers.hpp"
 #include "control/interface_removal.hpp"
+#include "control/link_change.hpp"
 #include "control/netns_use.hpp"
 #include "control/protocol.hpp"
 
@@ -33,7 +34,7 @@ namespace {
 
 using namespace protocol;
 
-constexpr uint64_t kStepsPerLook = 32;
+constexpr uint64_t kStepsPerLook = 32;  // interfaces without dressing
 constexpr uint16_t kLongestPattern = 64;
 
 constexpr AttributeSpec kBulkSpecs[] = {
@@ -77,6 +78,7 @@ class BulkAdd final : public Operation {
         fates_(members_->count(), Fate::open),
         removal_(dataplane_) {
     uses_.try_emplace(&connection.netns(), connection.netns());
+    for (Netns* netns : members_->kept_netns()) uses_.try_emplace(netns, *netns);
     claimed_.reserve(members_->count());
     if (options_.replace) {
       listed_.resize(size_t{dataplane_.interfaces.limit()} + 1);
@@ -107,7 +109,7 @@ class BulkAdd final : public Operation {
 
  private:
   // In the order of a request that is not forced, but for the last three: giving back.
-  enum class Phase { match, sweep, walk, claim, commit, change, retire, undo, abandon, release, done };
+  enum class Phase { match, sweep, walk, claim, commit, change, go_down, retire, undo, abandon, release, done };
 
   void enter(Phase phase) {
     phase_ = phase;
@@ -140,6 +142,10 @@ class BulkAdd final : public Operation {
         return commit(deadline);
       case Phase::change:
         if (!each_member(deadline, [this] { change_one(); })) return publish();
+        phase_ = Phase::go_down;
+        return true;
+      case Phase::go_down:
+        if (!go_down(deadline)) return publish();
         publish();
         phase_ = options_.force ? Phase::done : Phase::retire;
         return true;
@@ -164,11 +170,14 @@ class BulkAdd final : public Operation {
   // The present pass over all members; false when the deadline came first. Ends early once all is lost.
   template <class Each>
   bool each_member(const Deadline& deadline, Each each) {
-    for (uint64_t steps = 1; !members_->done(); ++steps) {
+    for (uint64_t steps = 0; !members_->done();) {
       each();
       members_->advance();
       if (stopped() && phase_ <= Phase::claim) return true;
-      if (steps % kStepsPerLook == 0 && deadline.over() && !members_->done()) return false;
+      steps += members_->weight();
+      if (steps < kStepsPerLook) continue;
+      steps = 0;
+      if (deadline.over() && !members_->done()) return false;
     }
     return true;
   }
@@ -422,7 +431,7 @@ class BulkAdd final : public Operation {
       return;
     }
     const uint32_t ifindex = dataplane_.interfaces.find(member->spec.netns, member->spec.name);
-    Status changed;
+    Result<bool> changed = true;
     if (ifindex == kNoInterface) {
       changed = fail(ENODEV, "it was deleted meanwhile");
     } else if (auto match = match_link(dataplane_, *member, ifindex); !match) {
@@ -434,10 +443,18 @@ class BulkAdd final : public Operation {
     }
     if (changed) {
       ++result_.changed;
+      if (!*changed) going_down_.push_back(ifindex);
       return;
     }
     failed(member->spec.name, std::move(changed.error()));
     result_.incomplete = true;
+  }
+
+  // Those that lead to very many routes; nobody else touches them meanwhile.
+  bool go_down(const Deadline& deadline) {
+    for (; !going_down_.empty(); going_down_.pop_back())
+      if (!finish_link_down(dataplane_, going_down_.back(), connection_.retired(), deadline)) return false;
+    return true;
   }
 
   // Routes and blocks of this slice; false, for those who have more to do.
@@ -517,6 +534,7 @@ class BulkAdd final : public Operation {
   std::optional<InterfaceRemoval> undo_;
 
   // Replace only.
+  std::vector<uint32_t> going_down_;
   std::vector<bool> listed_;              // by ifindex: a member's name led there
   std::unordered_set<uint32_t> parents_;  // what members stand on
   std::optional<SelectorWalk> walk_;
@@ -553,6 +571,7 @@ HandlerResult handle_bulk_add(Connection& connection, const Request& request) {
   // Whatever becomes of the request, it uses up the list.
   const bool listed = attributes->has(kBulkListed);
   ListedItems items = listed ? std::exchange(connection.items(), {}) : ListedItems{};
+  if (auto stays = check_stays(connection.netns()); !stays) return std::unexpected(stays.error());
   auto options = parse_options(*attributes);
   if (!options) return std::unexpected(options.error());
   const BulkDefaults defaults{options->sweep};

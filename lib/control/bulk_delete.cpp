@@ -30,6 +30,7 @@ constexpr AttributeSpec kDeleteSpecs[] = {
     {kBulkForce, AttributeSpec::Type::flag, "force"},
     {kBulkDryRun, AttributeSpec::Type::flag, "dry-run"},
     {kBulkWantProgress, AttributeSpec::Type::flag, "progress"},
+    {kBulkSkipMissing, AttributeSpec::Type::flag, "skip missing"},
 };
 
 constexpr AttributeSpec kNamesSpecs[] = {
@@ -61,14 +62,19 @@ class SelectedVictims final : public VictimSource {
 
 class NamedVictims final : public VictimSource {
  public:
-  NamedVictims(const Dataplane& dataplane, const Netns& netns, NamePattern pattern, uint64_t count)
-      : table_(dataplane.interfaces), netns_(netns), pattern_(std::move(pattern)), count_(count) {}
+  NamedVictims(const Dataplane& dataplane, const Netns& netns, NamePattern pattern, uint64_t count,
+               bool skip_missing)
+      : table_(dataplane.interfaces),
+        netns_(netns),
+        pattern_(std::move(pattern)),
+        count_(count),
+        skip_missing_(skip_missing) {}
   uint32_t next(BulkResult& result, const Deadline&) override {
     std::array<char, kInterfaceNameBytes> buffer;
     const std::string_view name = pattern_.format({next_, {}, 0, 0}, buffer);
     const uint64_t member = next_++;
     const uint32_t ifindex = table_.find(&netns_, name);
-    if (ifindex == kNoInterface) {
+    if (ifindex == kNoInterface && !skip_missing_) {
       const std::string shown =
           name.empty() ? fmt::format("member {} of '{}'", member, pattern_.text()) : std::string(name);
       result.failed(shown, {ENODEV, fmt::format("interface '{}' does not exist", shown)});
@@ -83,6 +89,7 @@ class NamedVictims final : public VictimSource {
   const Netns& netns_;
   NamePattern pattern_;
   uint64_t count_;
+  bool skip_missing_;
   uint64_t next_ = 0;
 };
 
@@ -109,17 +116,19 @@ class NetnsVictims final : public VictimSource {
 
 class ListedVictims final : public VictimSource {
  public:
-  ListedVictims(const Dataplane& dataplane, ListedInterfaces listed, BulkResult& result)
-      : table_(dataplane.interfaces), listed_(std::move(listed)) {
+  ListedVictims(const Dataplane& dataplane, ListedInterfaces listed, BulkResult& result, bool skip_missing)
+      : table_(dataplane.interfaces), listed_(std::move(listed)), skip_missing_(skip_missing) {
+    if (skip_missing_) return;
     for (const auto& unknown : listed_.unknown)
       result.failed(unknown.name, {ENODEV, fmt::format("interface '{}' does not exist", unknown.name)});
-    for (uint64_t i = listed_.unknown.size(); i < listed_.unknown_count; ++i) result.failed("", {ENODEV, ""});
+    result.failed_beside(listed_.unknown_count - listed_.unknown.size());
   }
   uint32_t next(BulkResult& result, const Deadline&) override {
     const uint32_t ifindex = listed_.ifindexes[next_];
     const uint64_t id = listed_.ids[next_++];
     if (table_.exists(ifindex) && table_.interface(ifindex).id == id) return ifindex;
-    result.failed(fmt::format("ifindex {}", ifindex), {ENODEV, "it was deleted meanwhile"});
+    if (!skip_missing_)
+      result.failed(fmt::format("ifindex {}", ifindex), {ENODEV, "it was deleted meanwhile"});
     return kNoInterface;
   }
   bool finished() const override { return next_ == listed_.ifindexes.size(); }
@@ -128,6 +137,7 @@ class ListedVictims final : public VictimSource {
  private:
   const InterfaceTable& table_;
   ListedInterfaces listed_;
+  bool skip_missing_;
   size_t next_ = 0;
 };
 
@@ -238,11 +248,12 @@ Result<std::unique_ptr<VictimSource>> source_of(Connection& connection, const Re
                    (attributes.has(kBulkListed) ? 1 : 0) + (attributes.has(kBulkFlush) ? 1 : 0);
   if (ways != 1)
     return fail(EINVAL, "link del: exactly one of a selector, a name pattern, a list and flush is needed");
+  const bool skip_missing = attributes.has(kBulkSkipMissing);
   if (attributes.has(kBulkFlush)) return std::make_unique<NetnsVictims>(dataplane, connection.netns());
   if (attributes.has(kBulkListed)) {
     ListedInterfaces listed = std::move(connection.listed());
     connection.listed() = {};
-    return std::make_unique<ListedVictims>(dataplane, std::move(listed), result);
+    return std::make_unique<ListedVictims>(dataplane, std::move(listed), result, skip_missing);
   }
   if (const auto name = attributes.string(kBulkName)) {
     auto pattern = NamePattern::parse(*name);
@@ -252,7 +263,8 @@ Result<std::unique_ptr<VictimSource>> source_of(Connection& connection, const Re
       return fail(ERANGE, "count {}: accepted 1..{}", count, dataplane.interfaces.limit());
     if (count > 1 && !pattern->varies())
       return fail(EINVAL, "name '{}': {} interfaces differ in a field like {{}}", *name, count);
-    return std::make_unique<NamedVictims>(dataplane, connection.netns(), std::move(*pattern), count);
+    return std::make_unique<NamedVictims>(dataplane, connection.netns(), std::move(*pattern), count,
+                                          skip_missing);
   }
   auto selector = parse_selector(dataplane, connection.netns(), attributes.find(kBulkSelector));
   if (!selector) return std::unexpected(selector.error());
@@ -271,6 +283,7 @@ HandlerResult handle_bulk_delete(Connection& connection, const Request& request)
   BulkResult result;
   auto source = source_of(connection, *attributes, result);
   if (!source) return std::unexpected(source.error());
+  if (auto stays = check_stays(connection.netns()); !stays) return std::unexpected(stays.error());
   connection.start(std::make_unique<BulkDelete>(
       connection, request.header, std::move(*source), std::move(result),
       BulkDelete::Options{attributes->has(kBulkForce), attributes->has(kBulkDryRun),

@@ -153,9 +153,14 @@ bool has_neighbour(const Dataplane& dataplane, uint32_t ifindex, IpAddress addre
 
 // Reads every nested attribute of a number.
 template <class T, class Read>
-Status read_all(const RequestAttributes& attributes, uint16_t number, std::span<const AttributeSpec> specs,
-                std::vector<T>& all, Read read) {
+Status read_all(const RequestAttributes& attributes, uint16_t number, const char* what,
+                std::span<const AttributeSpec> specs, std::vector<T>& all, Read read) {
   Status status;
+  size_t count = 0;
+  attributes.each(number, [&count](const nlattr&) { ++count; });
+  if (count > Dressing::kMostOfEach)
+    return fail_attribute(number, E2BIG, "{}: given {} times, accepted 0..{}", what, count,
+                          Dressing::kMostOfEach);
   attributes.each(number, [&](const nlattr& nested) {
     if (!status) return;
     const auto parsed = RequestAttributes::parse_nested(nested, specs);
@@ -190,7 +195,7 @@ const std::array<AttributeSpec, Dressing::kSpecs>& Dressing::specs() noexcept {
 Result<Dressing> Dressing::parse(const RequestAttributes& attributes, uint64_t members) {
   Dressing dressing;
   Status read =
-      read_all(attributes, kBulkAddress, kAddressSpecs, dressing.addresses_,
+      read_all(attributes, kBulkAddress, "addr", kAddressSpecs, dressing.addresses_,
                [members](const RequestAttributes& nested) -> Result<SteppedAddress> {
                  auto address = read_address(nested, "addr", members);
                  if (!address) return address;
@@ -202,10 +207,10 @@ Result<Dressing> Dressing::parse(const RequestAttributes& attributes, uint64_t m
                });
   if (read)
     read = read_all(
-        attributes, kBulkRoute, kRouteSpecs, dressing.routes_,
+        attributes, kBulkRoute, "route", kRouteSpecs, dressing.routes_,
         [members](const RequestAttributes& nested) { return read_address(nested, "route", members); });
   if (read)
-    read = read_all(attributes, kBulkNeighbour, kNeighbourSpecs, dressing.neighbours_,
+    read = read_all(attributes, kBulkNeighbour, "neigh", kNeighbourSpecs, dressing.neighbours_,
                     [members](const RequestAttributes& nested) { return read_neighbour(nested, members); });
   if (!read) return std::unexpected(read.error());
   if (auto valid = dressing.check(0); !valid) return std::unexpected(valid.error());

@@ -47,14 +47,17 @@ struct SteppedNeighbour {
 
 class Dressing {
  public:
+  // Of each sort. A member's are compared with each other and put on in one go.
+  static constexpr size_t kMostOfEach = 16;
   // The attributes a table of specifications must have for it.
   static constexpr size_t kSpecs = 3;
   static const std::array<AttributeSpec, kSpecs>& specs() noexcept;
 
-  // For so many members. EINVAL, ERANGE (beyond the last address), EADDRNOTAVAIL.
+  // For so many members. E2BIG (more than kMostOfEach), EINVAL, ERANGE (beyond the last address), EADDRNOTAVAIL.
   static Result<Dressing> parse(const RequestAttributes& attributes, uint64_t members);
 
-  bool empty() const noexcept { return addresses_.empty() && routes_.empty() && neighbours_.empty(); }
+  bool empty() const noexcept { return size() == 0; }
+  size_t size() const noexcept { return addresses_.size() + routes_.size() + neighbours_.size(); }
   // Routes and neighbours belong to an interface that is up, as with the kernel.
   bool needs_up() const noexcept { return !routes_.empty() || !neighbours_.empty(); }
   // Of one member: EADDRNOTAVAIL when a step led to an address nobody can have.

@@ -35,9 +35,31 @@ Status check_change(const Dataplane& dataplane, const BulkMember& member, uint32
     return fail(EINVAL, "mtu {}: accepted {}..{}", spec.mtu, kLeastMtu, most);
   if (member.named.mac && (is_multicast(*spec.mac) || *spec.mac == 0))
     return fail(EADDRNOTAVAIL, "address {}: accepted unicast MAC addresses", format_mac(*spec.mac));
-  if (member.named.unnumbered && spec.unnumbered == ifindex)
-    return fail(EINVAL, "unnumbered: '{}' cannot use its own addresses as another's", spec.name);
-  return {};
+  if (member.named.alias)
+    if (auto valid = check_interface_alias(spec.alias); !valid) return valid;
+  if (!member.named.unnumbered) return {};
+  return dataplane.addressing.check_lender(ifindex, spec.unnumbered);
+}
+
+Status change_settings(Dataplane& dataplane, const BulkMember& member, uint32_t ifindex, RetireList& retired) {
+  InterfaceTable& table = dataplane.interfaces;
+  const InterfaceSpec& spec = member.spec;
+  const BulkMember::Named& named = member.named;
+  if (named.mtu)
+    if (auto set = table.set_mtu(ifindex, spec.mtu); !set) return set;
+  if (named.mac && table.interface(ifindex).mac.load(std::memory_order_relaxed) != *spec.mac)
+    if (auto set = table.set_mac(ifindex, *spec.mac); !set) return set;
+  if (named.group && table.record(ifindex).group != spec.group) table.set_group(ifindex, spec.group);
+  if (named.alias && alias_of(table.record(ifindex)) != spec.alias)
+    if (auto set = table.set_alias(ifindex, spec.alias); !set) return set;
+  for (uint32_t others = other_settings(table.interface(ifindex), member); others != 0;
+       others &= others - 1) {
+    const uint32_t flag = others & -others;
+    table.set_flag(ifindex, flag, (spec.settings & flag) != 0);
+  }
+  if (named.unnumbered && dataplane.addressing.lender_of(ifindex) != spec.unnumbered)
+    if (auto set = dataplane.addressing.set_unnumbered(ifindex, spec.unnumbered); !set) return set;
+  return member.dressing->apply(dataplane, ifindex, member.step, retired);
 }
 
 }  // namespace
@@ -56,30 +78,17 @@ Result<Match> match_link(const Dataplane& dataplane, const BulkMember& member, u
   return Match::changed;
 }
 
-Status change_link_in_place(Dataplane& dataplane, const BulkMember& member, uint32_t ifindex,
-                            RetireList& retired) {
-  InterfaceTable& table = dataplane.interfaces;
-  const InterfaceSpec& spec = member.spec;
-  const BulkMember::Named& named = member.named;
-  if (named.up || named.down)
-    if (auto set = set_link_up(dataplane, ifindex, named.up, retired); !set) return set;
-  if (named.mtu)
-    if (auto set = table.set_mtu(ifindex, spec.mtu); !set) return set;
-  if (named.mac && table.interface(ifindex).mac.load(std::memory_order_relaxed) != *spec.mac)
-    if (auto set = table.set_mac(ifindex, *spec.mac); !set) return set;
-  if (named.group && table.record(ifindex).group != spec.group) table.set_group(ifindex, spec.group);
-  if (named.alias && alias_of(table.record(ifindex)) != spec.alias)
-    if (auto set = table.set_alias(ifindex, spec.alias); !set) return set;
-  for (uint32_t others = other_settings(table.interface(ifindex), member); others != 0;
-       others &= others - 1) {
-    const uint32_t flag = others & -others;
-    table.set_flag(ifindex, flag, (spec.settings & flag) != 0);
-  }
-  if (named.unnumbered && dataplane.addressing.lender_of(ifindex) != spec.unnumbered)
-    if (auto set = dataplane.addressing.set_unnumbered(ifindex, spec.unnumbered); !set) return set;
-  if (auto worn = member.dressing->apply(dataplane, ifindex, member.step, retired); !worn) return worn;
+// Up comes first, which may fail for want of memory; down last, which cannot.
+Result<bool> change_link_in_place(Dataplane& dataplane, const BulkMember& member, uint32_t ifindex,
+                                  RetireList& retired) {
+  if (member.named.up)
+    if (auto set = set_link_up(dataplane, ifindex, true, retired); !set) return set;
+  if (auto set = change_settings(dataplane, member, ifindex, retired); !set)
+    return std::unexpected(set.error());
+  Result<bool> done = true;
+  if (member.named.down) done = set_link_up(dataplane, ifindex, false, retired);
   dataplane.link_events.changed(dataplane, ifindex);
-  return {};
+  return done;
 }
 
 }  // namespace mayfly

@@ -29,6 +29,8 @@ class BulkResult {
     ++failed_;
     if (failures_.size() < kFailuresTold) failures_.push_back({std::string(name), std::move(error), member});
   }
+  // So many more, of which nothing is told.
+  void failed_beside(uint64_t count) noexcept { failed_ += count; }
   uint64_t failures() const noexcept { return failed_; }
   const Failure& first_failure() const noexcept { return failures_.front(); }
 

@@ -179,6 +179,8 @@ Status TemplateMembers::parse_template(Connection& connection, const RequestAttr
   auto spec = parse_link_template(connection.dataplane(), connection.netns(), *shared);
   if (!spec) return std::unexpected(spec.error());
   InterfaceSpec& ours = member_.spec = *spec;
+  kept_netns_.push_back(ours.netns);
+  if (ours.peer) kept_netns_.push_back(ours.peer->netns);
   member_.named = named_by(attributes, *shared);
   if (!member_.named.group && defaults.group) ours.group = *defaults.group;
   member_.named.group |= defaults.group.has_value();

@@ -2,6 +2,7 @@
 #include "control/change_list.hpp"
 
 #include <cstring>
+#include <iterator>
 
 #include "base/log.hpp"
 #include "control/dataplane.hpp"
@@ -32,6 +33,11 @@ bool only_one(const Change::Messages& messages) noexcept {
 }  // namespace
 
 ChangeList::ChangeList(Dataplane& dataplane, std::vector<Change> changes, std::string description)
+    : ChangeList(dataplane,
+                 Changes(std::make_move_iterator(changes.begin()), std::make_move_iterator(changes.end())),
+                 std::move(description)) {}
+
+ChangeList::ChangeList(Dataplane& dataplane, Changes changes, std::string description)
     : dataplane_(dataplane),
       changes_(std::move(changes)),
       gone_(changes_.size()),
@@ -42,10 +48,10 @@ ChangeList::ChangeList(Dataplane& dataplane, std::vector<Change> changes, std::s
 
 ChangeList::~ChangeList() {
   connection_.close("the change of the configuration ends");
-  // What is under way may wait for a grace period, which nobody else collects here.
+  // What is under way may wait for a grace period or for a device, whose ends nobody else collects here.
   while (!connection_.finished()) {
     connection_.run(Deadline::never());
-    dataplane_.reclaim.collect(Deadline::never());
+    dataplane_.collect();
   }
 }
 
@@ -107,8 +113,9 @@ void ChangeList::refused(const Error& error) {
   const Change& change = changes_[at_];
   if (phase_ == Phase::backward) {
     // Of a change that was half done, part of what it asks for is there already, or not there yet.
-    if (!says_it_is_gone(error.code) && error.code != EEXIST)
-      log(LogLevel::error, "config", "{}: {}: cannot be undone: {}", change.where, change.what, error.text);
+    if (says_it_is_gone(error.code) || error.code == EEXIST) return;
+    ++not_undone_;
+    log(LogLevel::error, "config", "{}: {}: cannot be undone: {}", change.where, change.what, error.text);
     return;
   }
   if (change.kind == Change::Kind::removal && says_it_is_gone(error.code) && only_one(change.messages)) {

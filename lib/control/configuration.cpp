@@ -5,6 +5,7 @@
 #include <linux/rtnetlink.h>
 
 #include <cstring>
+#include <utility>
 
 #include "base/log.hpp"
 #include "control/change_list.hpp"
@@ -18,6 +19,28 @@ namespace {
 using namespace protocol;
 
 constexpr size_t kPieceBytes = 32'768;
+constexpr size_t kFreedAtOnce = 64;  // changes and pieces that are not worth a way through teardown
+
+// What nobody needs any more, on its way to be freed where it holds nobody up.
+struct Discarded {
+  Retired retired;
+  Changes changes;
+  ConfigText text;
+};
+
+class DiscardedKind final : public RetiredKind {
+ public:
+  DiscardedKind() : RetiredKind("configuration") {}
+  void dismantle(Retired& object, Returns&) const override {
+    auto& discarded = reinterpret_cast<Discarded&>(object);
+    discarded.changes = {};
+    discarded.text = ConfigText();
+  }
+  void reclaim(Retired& object, Returns&) const override { delete reinterpret_cast<Discarded*>(&object); }
+  std::string describe(const Retired&) const override { return "changes of the configuration"; }
+};
+
+const DiscardedKind kDiscardedKind;
 
 constexpr AttributeSpec kBeginSpecs[] = {{kConfigFile, AttributeSpec::Type::string, "file", 4'095}};
 constexpr AttributeSpec kTextSpecs[] = {{kConfigText, AttributeSpec::Type::string, "text"}};
@@ -47,38 +70,45 @@ class ConfigShow final : public Operation {
   Progress step(const Deadline& deadline) override {
     while (!connection_.writer().over_high_water()) {
       if (settings_at_ < settings_.size()) {
-        write(kConfigSettings, settings_, settings_at_);
-      } else if (text_at_ < text_.size()) {
-        write(kConfigText, text_, text_at_);
+        write(kConfigSettings, std::string_view(settings_).substr(settings_at_, kPieceBytes));
+        settings_at_ += kPieceBytes;
+      } else if (piece_ < text_.pieces().size()) {
+        write(kConfigText, text_.pieces()[piece_++]);
       } else {
         connection_.writer().done(sequence_, false);
+        discard();
         return Progress::done;
       }
       if (deadline.over()) break;
     }
     return Progress::more;
   }
-  bool cancel() override { return true; }
+  bool cancel() override {
+    discard();
+    return true;
+  }
 
  private:
-  void write(uint16_t attribute, const std::string& whole, size_t& at) {
+  void write(uint16_t attribute, std::string_view piece) {
     MessageWriter& writer = connection_.writer();
     begin_generic(writer, sequence_, kCmdConfigShow, NLM_F_MULTI);
-    const std::string_view piece = std::string_view(whole).substr(at, kPieceBytes);
     writer.put_string(attribute, piece);
-    if (attribute == kConfigText && at == 0) writer.put_string(kConfigFile, file_);
+    if (attribute == kConfigText && piece_ == 1) writer.put_string(kConfigFile, file_);
     writer.end();
-    at += piece.size();
+  }
+  // A reload may have ended meanwhile, and left the text to this one.
+  void discard() {
+    Configuration::discard({}, std::move(text_), connection_.retired());
+    connection_.dataplane().commit(connection_.retired());
   }
 
   Connection& connection_;
   uint32_t sequence_;
-  // Copies: a reload may end meanwhile.
   std::string settings_;
   std::string file_;
-  std::string text_;
+  ConfigText text_;
   size_t settings_at_ = 0;
-  size_t text_at_ = 0;
+  size_t piece_ = 0;
 };
 
 class ConfigApply final : public Operation {
@@ -88,15 +118,24 @@ class ConfigApply final : public Operation {
         request_(request),
         list_(connection.dataplane(), std::move(connection.dataplane().configuration.pending()),
               fmt::format("{}, configuration", connection.describe())) {
-    connection.dataplane().configuration.pending().clear();
+    connection.dataplane().configuration.pending() = {};
   }
 
   Progress step(const Deadline& deadline) override {
     const Progress progress = list_.step(deadline);
     if (progress != Progress::done) return progress;
-    const Status& outcome = list_.outcome();
-    if (outcome) connection_.dataplane().configuration.adopt();
-    log(LogLevel::info, "config", "{} changes of the configuration {}; {}", list_.size(),
+    Configuration& configuration = connection_.dataplane().configuration;
+    Status outcome = list_.outcome();
+    RetireList& retired = connection_.retired();
+    if (outcome)
+      configuration.adopt(retired);
+    else
+      say_what_is_left(outcome.error().text);
+    configuration.release(connection_, retired);
+    const size_t count = list_.size();
+    Configuration::discard(list_.take_changes(), {}, retired);
+    connection_.dataplane().commit(retired);
+    log(LogLevel::info, "config", "{} changes of the configuration {}; {}", count,
         outcome ? "are made" : fmt::format("are undone: {}", outcome.error().text), connection_.describe());
     if (!cancelled_ && (!outcome || (request_.nlmsg_flags & NLM_F_ACK) != 0))
       connection_.writer().acknowledge(request_, outcome ? nullptr : &outcome.error());
@@ -109,6 +148,17 @@ class ConfigApply final : public Operation {
   }
 
  private:
+  // A bulk request that was refused says of itself that it changed nothing.
+  void say_what_is_left(std::string& text) const {
+    constexpr std::string_view kNothing = "; nothing was changed";
+    if (text.ends_with(kNothing)) text.resize(text.size() - kNothing.size());
+    if (list_.not_undone() == 0)
+      text += kNothing;
+    else
+      text += fmt::format("; {} changes before it could not be undone: the daemon's log says why",
+                          list_.not_undone());
+  }
+
   Connection& connection_;
   nlmsghdr request_;
   ChangeList list_;
@@ -175,34 +225,54 @@ Status append_messages(const RequestAttributes& attributes, uint16_t number, boo
 
 }  // namespace
 
-Status Configuration::begin(Connection& connection, std::string_view new_file) {
+void ConfigText::append(std::string_view piece) {
+  bytes_ += piece.size();
+  for (; !piece.empty(); piece.remove_prefix(std::min(piece.size(), kPieceBytes)))
+    pieces_->emplace_back(piece.substr(0, kPieceBytes));
+}
+
+std::string ConfigText::whole() const {
+  std::string text;
+  for (const std::string& piece : *pieces_) text += piece;
+  return text;
+}
+
+Status Configuration::begin(Connection& connection, std::string_view new_file, RetireList& retired) {
   if (holder_ != nullptr && holder_ != &connection)
     return fail(EBUSY, "configuration: {} is changing it", holder_->describe());
   holder_ = &connection;
-  pending_.clear();
+  discard(std::exchange(pending_, {}), std::exchange(pending_text_, {}), retired);
   pending_file_ = new_file;
-  pending_text_.clear();
   return {};
 }
 
-void Configuration::release(const Connection& connection) noexcept {
+void Configuration::release(const Connection& connection, RetireList& retired) {
   if (holder_ != &connection) return;
   holder_ = nullptr;
-  pending_ = {};
-  pending_text_ = {};
+  discard(std::exchange(pending_, {}), std::exchange(pending_text_, {}), retired);
 }
 
 Status Configuration::append_text(std::string_view piece) {
   if (pending_text_.size() + piece.size() > kMostTextBytes)
     return fail(EFBIG, "configuration: more than {} bytes", kMostTextBytes);
-  pending_text_ += piece;
+  pending_text_.append(piece);
   return {};
 }
 
-void Configuration::adopt() noexcept {
+void Configuration::adopt(RetireList& retired) {
   file = std::move(pending_file_);
-  text = std::move(pending_text_);
-  pending_text_.clear();
+  discard({}, std::exchange(text, std::exchange(pending_text_, {})), retired);
+}
+
+void Configuration::discard(Changes changes, ConfigText text, RetireList& retired) {
+  if (changes.size() + text.pieces().size() <= kFreedAtOnce) return;
+  constexpr size_t kBytesOfChange = 512;
+  const size_t bytes = changes.size() * kBytesOfChange + text.size();
+  auto* discarded = new Discarded{{{}, static_cast<uint32_t>(std::min<size_t>(bytes, UINT32_MAX)),
+                                   kDiscardedKind.id(), 0},
+                                  std::move(changes),
+                                  std::move(text)};
+  retired.retire(discarded->retired);
 }
 
 HandlerResult handle_config_show(Connection& connection, const Request& request) {
@@ -214,8 +284,8 @@ HandlerResult handle_config_show(Connection& connection, const Request& request)
 HandlerResult handle_config_begin(Connection& connection, const Request& request) {
   auto attributes = request.attributes<genlmsghdr>(kBeginSpecs);
   if (!attributes) return std::unexpected(attributes.error());
-  if (auto begun = connection.dataplane().configuration.begin(connection,
-                                                              attributes->string(kConfigFile).value_or(""));
+  if (auto begun = connection.dataplane().configuration.begin(
+          connection, attributes->string(kConfigFile).value_or(""), connection.retired());
       !begun)
     return std::unexpected(begun.error());
   return Handled::acknowledge;
@@ -225,7 +295,7 @@ HandlerResult handle_config_change(Connection& connection, const Request& reques
   auto attributes = request.attributes<genlmsghdr>(kChangeSpecs);
   if (!attributes) return std::unexpected(attributes.error());
   if (auto held = check_held(connection); !held) return std::unexpected(held.error());
-  std::vector<Change>& pending = connection.dataplane().configuration.pending();
+  Changes& pending = connection.dataplane().configuration.pending();
   if (attributes->has(kConfigContinued) ? pending.empty() : pending.size() == Configuration::kMostChanges)
     return fail(EINVAL, "change: {} are here", pending.size());
   Change change;
@@ -249,6 +319,10 @@ HandlerResult handle_config_change(Connection& connection, const Request& reques
   change.where = attributes->string(kConfigWhere).value_or("");
   change.what = attributes->string(kConfigWhat).value_or("");
   if (change.messages.empty()) return fail(EINVAL, "change: it has no message");
+  // They stand in the log.
+  for (const std::string& text : {change.where, change.what})
+    if (std::ranges::any_of(text, [](unsigned char c) { return c < ' ' || c == 0x7f; }))
+      return fail(EINVAL, "change: control characters in where or what are not accepted");
   pending.push_back(std::move(change));
   return Handled::acknowledge;
 }

@@ -76,7 +76,8 @@ Connection::Connection(Dataplane& dataplane, std::string description)
       hello_done_(true) {}
 
 Connection::~Connection() {
-  dataplane_.configuration.release(*this);
+  dataplane_.configuration.release(*this, retired_);
+  dataplane_.commit(retired_);
   if (fd_ >= 0) ::close(fd_);
 }
 
@@ -93,9 +94,9 @@ void Connection::close(const char* why) {
   fd_ = -1;
   datagram_bytes_ = 0;
   dataplane_.link_events.leave(*this);
-  dataplane_.commit(retired_);
   if (operation_ != nullptr && operation_->cancel()) operation_ = nullptr;
-  if (operation_ == nullptr) dataplane_.configuration.release(*this);
+  if (operation_ == nullptr) dataplane_.configuration.release(*this, retired_);
+  dataplane_.commit(retired_);
 }
 
 Status Connection::execute(std::span<const std::byte> message, uint32_t family, std::string_view netns) {
@@ -283,7 +284,11 @@ Status Connection::hello(const nlmsghdr& message) {
   if (groups != 0 && (groups != RTMGRP_LINK || family_ != NETLINK_ROUTE))
     return fail(EOPNOTSUPP, "hello groups {:#x}: accepted {:#x} (link), on a connection of family route",
                 groups, unsigned{RTMGRP_LINK});
-  client_name_ = attributes->string(kHelloClient).value_or("unnamed");
+  const std::string_view client = attributes->string(kHelloClient).value_or("unnamed");
+  // It stands in the log.
+  if (std::ranges::any_of(client, [](unsigned char c) { return c < ' ' || c == 0x7f; }))
+    return fail(EINVAL, "hello client: control characters are not accepted");
+  client_name_ = client;
   hello_done_ = true;
   log(LogLevel::debug, "control", "{} connected", describe());
   writer_.begin(kMsgHello, 0, message.nlmsg_seq);

@@ -3,6 +3,13 @@
 
 namespace mayfly {
 
+void Dataplane::collect() {
+  reclaim.collect(Deadline::never());
+  RetireList retired;
+  ports.poll_completions(retired, [](const PortEvent&) {});
+  commit(retired);
+}
+
 Totals Dataplane::totals() const noexcept {
   Totals all;
   for (const WorkerLink& worker : workers) {

@@ -12,6 +12,7 @@
 
 #include "control/configuration.hpp"
 #include "control/link_events.hpp"
+#include "control/stage_measurement.hpp"
 #include "fib/rib.hpp"
 #include "iface/interface_table.hpp"
 #include "neigh/neighbours.hpp"
@@ -64,6 +65,7 @@ struct Dataplane {
   uint64_t longest_slice_ns = 0;
   uint32_t clients = 0;
   WorkerBalance balance{};
+  StageMeasurement stages{};
   LinkEvents link_events{};
   Configuration configuration{};
   uint32_t removals = 0;  // InterfaceRemovals and moves so far: their numbers
@@ -77,6 +79,9 @@ struct Dataplane {
   void tell_workers(const ControlMessage& message) noexcept {
     for (WorkerLink& worker : workers) worker.to_worker->push(message);
   }
+  // What teardown and the port thread have done. The control loop sees to it; this is for whoever must finish
+  // something while it does not run.
+  void collect();
   Totals totals() const noexcept;
 };
 

@@ -127,6 +127,10 @@ GenericHandler handler_of(uint8_t command) {
       return handle_statistics;
     case kCmdDrops:
       return handle_drops;
+    case kCmdStages:
+      return handle_stages;
+    case kCmdStagesSet:
+      return handle_stages_set;
     case kCmdStatus:
       return handle_status;
     case kCmdNetnsAdd:

@@ -59,6 +59,8 @@ HandlerResult handle_reclaim_show(Connection& connection, const Request& request
 HandlerResult handle_reclaim_wait(Connection& connection, const Request& request);
 HandlerResult handle_statistics(Connection& connection, const Request& request);
 HandlerResult handle_drops(Connection& connection, const Request& request);
+HandlerResult handle_stages(Connection& connection, const Request& request);
+HandlerResult handle_stages_set(Connection& connection, const Request& request);
 HandlerResult handle_status(Connection& connection, const Request& request);
 HandlerResult handle_netns_add(Connection& connection, const Request& request);
 HandlerResult handle_netns_delete(Connection& connection, const Request& request);

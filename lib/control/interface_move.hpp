@@ -10,7 +10,8 @@
 //   InterfaceMove move(dataplane);
 //   move.begin(ifindex);                   marks it: nobody else deletes, changes or moves it
 //   while (!move.ready()) ...              looked at once a round; a few milliseconds
-//   move.finish(netns, name, retired);     or release()
+//   while (!move.shed()) ...               its routes, a step a call; release() comes too late from here on
+//   move.finish(netns, name, retired);     or release(), instead of shed()
 //
 // Control thread; no call waits. The caller commits what was retired.
 
@@ -31,6 +32,9 @@ class InterfaceMove {
   // EBUSY when it is being deleted or moved already.
   Status begin(uint32_t ifindex);
   bool ready() noexcept;
+  // After ready(): takes routes through it away, as Addressing::shed_routes; true when finish() has little to
+  // do. Optional where there are few.
+  bool shed() noexcept { return dataplane_.addressing.shed_routes(ifindex_); }
   // After ready(). EEXIST when the name is taken there by now: nothing has changed, call release().
   Status finish(Netns& to, std::string_view name, RetireList& retired);
   void release() noexcept;

@@ -18,16 +18,13 @@ class RemoveOne final : public Operation {
   InterfaceRemoval& removal() noexcept { return removal_; }
 
   Progress step(const Deadline& deadline) override {
-    if (!committing_) {
+    if (phase_ == Phase::walk) {
       auto walked = removal_.walk(deadline);
-      if (!walked) {
-        connection_.writer().acknowledge(request_, &walked.error());
-        removal_.release(Deadline::never());
-        return Progress::done;
-      }
-      if (!*walked) return Progress::more;
-      committing_ = true;
+      if (walked && !*walked) return Progress::more;
+      if (!walked) connection_.writer().acknowledge(request_, &walked.error());
+      phase_ = walked ? Phase::commit : Phase::release;
     }
+    if (phase_ == Phase::release) return removal_.release(deadline) ? Progress::done : Progress::more;
     const bool done = removal_.commit(connection_.retired(), deadline);
     connection_.dataplane().commit(connection_.retired());
     if (!done) return Progress::more;
@@ -36,16 +33,17 @@ class RemoveOne final : public Operation {
   }
 
   bool cancel() override {
-    if (committing_) return false;
-    removal_.release(Deadline::never());
-    return true;
+    if (phase_ == Phase::walk) phase_ = Phase::release;
+    return false;
   }
 
  private:
+  enum class Phase { walk, commit, release };
+
   Connection& connection_;
   nlmsghdr request_;
   InterfaceRemoval removal_;
-  bool committing_ = false;
+  Phase phase_ = Phase::walk;
 };
 
 }  // namespace
@@ -64,9 +62,13 @@ void InterfaceRemoval::take(uint32_t ifindex) {
   ++marked_;
 }
 
-uint32_t InterfaceRemoval::pop() noexcept {
+uint32_t InterfaceRemoval::top() noexcept {
   while (levels_.back().empty()) levels_.pop_back();
-  const uint32_t ifindex = levels_.back().back();
+  return levels_.back().back();
+}
+
+uint32_t InterfaceRemoval::pop() noexcept {
+  const uint32_t ifindex = top();
   levels_.back().pop_back();
   --marked_;
   return ifindex;
@@ -130,6 +132,10 @@ bool InterfaceRemoval::release(const Deadline& deadline) noexcept {
 
 bool InterfaceRemoval::commit(RetireList& retired, const Deadline& deadline) noexcept {
   for (uint64_t steps = 1; marked_ != 0; ++steps) {
+    if (!dataplane_.addressing.shed_routes(top())) {
+      if (deadline.over()) return false;
+      continue;
+    }
     const uint32_t ifindex = pop();
     // What stands on another victim goes with it, and is not told of.
     if (const uint32_t parent = dataplane_.interfaces.record(ifindex).parent;
@@ -145,8 +151,13 @@ bool InterfaceRemoval::commit(RetireList& retired, const Deadline& deadline) noe
 
 HandlerResult remove_interface(Connection& connection, const nlmsghdr& request, uint32_t ifindex) {
   Dataplane& dataplane = connection.dataplane();
-  InterfaceRemoval removal(dataplane);
-  if (dataplane.interfaces.first_child(ifindex) == kNoInterface) {
+  const uint32_t peer = dataplane.interfaces.peer(ifindex);
+  const bool at_once =
+      dataplane.interfaces.first_child(ifindex) == kNoInterface &&
+      !dataplane.addressing.has_many_routes(ifindex) &&
+      (peer == kNoInterface || !dataplane.addressing.has_many_routes(peer));
+  if (at_once) {
+    InterfaceRemoval removal(dataplane);
     if (auto added = removal.add(ifindex); !added) return std::unexpected(added.error());
     removal.commit(connection.retired(), Deadline::never());
     return Handled::acknowledge;

@@ -39,6 +39,7 @@ class InterfaceRemoval {
 
  private:
   void take(uint32_t ifindex);
+  uint32_t top() noexcept;
   uint32_t pop() noexcept;
 
   Dataplane& dataplane_;
@@ -54,8 +55,8 @@ class InterfaceRemoval {
   uint64_t committed_ = 0;
 };
 
-// One interface and what is stacked on it, as a request of its own: at once when it has no children,
-// otherwise as an operation.
+// One interface and what is stacked on it, as a request of its own: at once when it has no children and not
+// very many routes, otherwise as an operation.
 HandlerResult remove_interface(Connection& connection, const nlmsghdr& request, uint32_t ifindex);
 
 }  // namespace mayfly

@@ -3,6 +3,7 @@
 #include <linux/if.h>
 #include <linux/rtnetlink.h>
 
+#include "base/check.hpp"
 #include "control/handlers.hpp"
 #include "control/interface_move.hpp"
 #include "control/interface_removal.hpp"
@@ -37,13 +38,17 @@ HandlerResult create_link(Connection& connection, const ifinfomsg& fixed,
   return Handled::acknowledge;
 }
 
-// Everything is validated before anything changes: one message changes all it names or nothing.
+Status check_not_marked(const InterfaceTable& table, uint32_t ifindex) {
+  if (table.state(ifindex) != InterfaceState::marked) return {};
+  return fail(EBUSY, "interface '{}' is being deleted or moved", table.record(ifindex).name);
+}
+
+// Everything is validated before anything changes: one message changes all it names or nothing. Where
+// something is waited for in between, it is validated again.
 Status check_changes(const Dataplane& dataplane, const Netns& netns, uint32_t ifindex, const ifinfomsg& fixed,
                      const RequestAttributes& attributes, const std::optional<std::string_view>& name,
                      bool device_decides) {
   const InterfaceTable& table = dataplane.interfaces;
-  if (table.state(ifindex) == InterfaceState::marked)
-    return fail(EBUSY, "interface '{}' is being deleted or moved", table.record(ifindex).name);
   for (const uint16_t fixed_at_creation :
        {uint16_t{IFLA_LINK}, uint16_t{IFLA_LINKINFO}, uint16_t{kAttrDevice}})
     if (attributes.has(fixed_at_creation))
@@ -58,10 +63,11 @@ Status check_changes(const Dataplane& dataplane, const Netns& netns, uint32_t if
   if (auto settings = parse_settings(attributes); !settings) return std::unexpected(settings.error());
   if (auto lender = parse_unnumbered(dataplane, netns, attributes); !lender)
     return std::unexpected(lender.error());
-  else if (*lender == ifindex)
-    return fail_attribute(kAttrUnnumbered, EINVAL,
-                          "unnumbered: '{}' cannot use its own addresses as another's",
-                          table.record(ifindex).name);
+  else if (auto valid = dataplane.addressing.check_lender(ifindex, *lender); !valid)
+    return fail_attribute(kAttrUnnumbered, EINVAL, "{}", valid.error().text);
+  if (const auto alias = attributes.string(IFLA_IFALIAS))
+    if (auto valid = check_interface_alias(*alias); !valid)
+      return fail_attribute(IFLA_IFALIAS, EINVAL, "{}", valid.error().text);
   if ((fixed.ifi_change & IFF_PROMISC) != 0 && table.interface(ifindex).kind != kPortKind)
     return fail(EOPNOTSUPP, "promisc: '{}' is no port: what its frames need is set on the port",
                 table.record(ifindex).name);
@@ -79,23 +85,11 @@ Status check_changes(const Dataplane& dataplane, const Netns& netns, uint32_t if
   return {};
 }
 
-// What cannot fail, or was checked.
-Status apply_changes(Connection& connection, const ifinfomsg& fixed, const RequestAttributes& attributes,
-                     uint32_t ifindex, const std::optional<std::string_view>& new_name, bool device_done) {
+// All but the name, and up and down.
+Status apply_settings(Connection& connection, const RequestAttributes& attributes, uint32_t ifindex,
+                      bool device_done) {
   Dataplane& dataplane = connection.dataplane();
   InterfaceTable& table = dataplane.interfaces;
-  // What may fail for want of memory, or because a bulk request holds the name, comes before what cannot; a
-  // rename is undone when going up fails after it.
-  const std::string old_name = table.record(ifindex).name;
-  if (new_name)
-    if (auto renamed = table.rename(ifindex, *new_name); !renamed) return renamed;
-  if ((fixed.ifi_change & IFF_UP) != 0)
-    if (auto set = set_link_up(dataplane, ifindex, (fixed.ifi_flags & IFF_UP) != 0, connection.retired());
-        !set) {
-      if (new_name) [[maybe_unused]]
-        auto undone = table.rename(ifindex, old_name);
-      return set;
-    }
   if (const auto mtu = attributes.u32(IFLA_MTU); mtu && !device_done)
     if (auto set = table.set_mtu(ifindex, *mtu); !set) return set;
   if (attributes.has(IFLA_ADDRESS) && !device_done)
@@ -111,14 +105,77 @@ Status apply_changes(Connection& connection, const ifinfomsg& fixed, const Reque
       const uint32_t flag = named & -named;
       table.set_flag(ifindex, flag, (settings->on & flag) != 0);
     }
-  if (attributes.has(kAttrUnnumbered)) {
-    auto lender = parse_unnumbered(dataplane, *table.interface(ifindex).netns.own(), attributes);
-    if (!lender) return std::unexpected(lender.error());
-    if (auto set = dataplane.addressing.set_unnumbered(ifindex, *lender); !set) return set;
-  }
-  dataplane.link_events.changed(dataplane, ifindex);
-  return {};
+  if (!attributes.has(kAttrUnnumbered)) return {};
+  auto lender = parse_unnumbered(dataplane, *table.interface(ifindex).netns.own(), attributes);
+  if (!lender) return std::unexpected(lender.error());
+  return dataplane.addressing.set_unnumbered(ifindex, *lender);
 }
+
+// What cannot fail, or was checked. False: it is going down.
+Result<bool> apply_changes(Connection& connection, const ifinfomsg& fixed, const RequestAttributes& attributes,
+                     uint32_t ifindex, const std::optional<std::string_view>& new_name, bool device_done) {
+  Dataplane& dataplane = connection.dataplane();
+  InterfaceTable& table = dataplane.interfaces;
+  // What may fail for want of memory, or because a bulk request holds the name, comes before what cannot; a
+  // rename is undone when going up fails after it.
+  const std::string old_name = table.record(ifindex).name;
+  if (new_name)
+    if (auto renamed = table.rename(ifindex, *new_name); !renamed) return std::unexpected(renamed.error());
+  const bool up = (fixed.ifi_flags & IFF_UP) != 0;
+  const bool down = !up && (fixed.ifi_change & IFF_UP) != 0;
+  if (up && (fixed.ifi_change & IFF_UP) != 0)
+    if (auto set = set_link_up(dataplane, ifindex, true, connection.retired()); !set) {
+      if (new_name) [[maybe_unused]]
+        auto undone = table.rename(ifindex, old_name);
+      return set;
+    }
+  if (auto set = apply_settings(connection, attributes, ifindex, device_done); !set)
+    return std::unexpected(set.error());
+  Result<bool> done = true;
+  if (down) done = set_link_up(dataplane, ifindex, false, connection.retired());
+  dataplane.link_events.changed(dataplane, ifindex);
+  return done;
+}
+
+// Once a device has accepted its part.
+Result<bool> check_and_apply(Connection& connection, const ifinfomsg& fixed,
+                             const RequestAttributes& attributes, uint32_t ifindex,
+                             const std::optional<std::string_view>& new_name) {
+  const Dataplane& dataplane = connection.dataplane();
+  if (auto free = check_not_marked(dataplane.interfaces, ifindex); !free)
+    return std::unexpected(free.error());
+  const Netns& netns = *dataplane.interfaces.interface(ifindex).netns.own();
+  if (auto valid = check_changes(dataplane, netns, ifindex, fixed, attributes, new_name, true); !valid)
+    return std::unexpected(valid.error());
+  return apply_changes(connection, fixed, attributes, ifindex, new_name, true);
+}
+
+// A link that goes down with very many routes: they go in slices, whether or not its client is still there.
+class LinkDown final : public Operation {
+ public:
+  LinkDown(Connection& connection, const nlmsghdr& request, uint32_t ifindex)
+      : connection_(connection), request_(request), ifindex_(ifindex) {}
+
+  Progress step(const Deadline& deadline) override {
+    Dataplane& dataplane = connection_.dataplane();
+    const bool done = finish_link_down(dataplane, ifindex_, connection_.retired(), deadline);
+    dataplane.commit(connection_.retired());
+    if (!done) return Progress::more;
+    if (!cancelled_ && (request_.nlmsg_flags & NLM_F_ACK) != 0)
+      connection_.writer().acknowledge(request_, nullptr);
+    return Progress::done;
+  }
+  bool cancel() override {
+    cancelled_ = true;
+    return false;
+  }
+
+ private:
+  Connection& connection_;
+  nlmsghdr request_;
+  uint32_t ifindex_;
+  bool cancelled_ = false;
+};
 
 // `link set X netns N`: the other changes of the message are made once it is there.
 class MoveLink final : public Operation {
@@ -135,29 +192,71 @@ class MoveLink final : public Operation {
 
   Status begin() { return move_.begin(ifindex_); }
 
-  Progress step(const Deadline&) override {
+  Progress step(const Deadline& deadline) override {
     if (!move_.ready()) return Progress::waiting;
-    Status moved = move_.finish(to_, name_, connection_.retired());
-    if (moved) {
-      const Request request{request_, payload_};
-      const auto fixed = request.fixed<ifinfomsg>();
-      const auto attributes = request.attributes<ifinfomsg>(link_attribute_specs());
-      moved = apply_changes(connection_, **fixed, *attributes, ifindex_, std::nullopt, false);
-    } else {
-      move_.release();
-    }
-    connection_.dataplane().commit(connection_.retired());
-    if (!moved || (request_.nlmsg_flags & NLM_F_ACK) != 0)
-      connection_.writer().acknowledge(request_, moved ? nullptr : &moved.error());
-    return Progress::done;
+    if (!decided_)
+      if (auto decided = decide(); !decided) {
+        move_.release();
+        return finish(decided.error());
+      }
+    decided_ = true;
+    RetireList& retired = connection_.retired();
+    while (!move_.shed())
+      if (deadline.over()) {
+        connection_.dataplane().routes.commit(retired);
+        return Progress::more;
+      }
+    if (reserved_ != kNoInterface) connection_.dataplane().interfaces.abandon(reserved_, retired);
+    const Status moved = move_.finish(to_, name_, retired);
+    MAYFLY_CHECK(moved.has_value(), "a place that was kept for an interface is taken");
+    // It is down and has no routes: nothing is left to do in slices.
+    const auto changed = apply_changes(connection_, fixed(), *attributes(), ifindex_, std::nullopt, false);
+    if (changed) return finish(std::nullopt);
+    // Only where its routes took slices can anything have become untrue since it was decided.
+    return finish(Error{changed.error().code, fmt::format("it is in netns '{}' now, but not all was changed: {}",
+                                                          to_.name, changed.error().text)});
   }
 
   bool cancel() override {
+    cancelled_ = true;
+    if (decided_) return false;
     move_.release();
     return true;
   }
 
  private:
+  // The handler parsed it before.
+  const ifinfomsg& fixed() const { return **Request{request_, payload_}.fixed<ifinfomsg>(); }
+  Result<RequestAttributes> attributes() const {
+    return Request{request_, payload_}.attributes<ifinfomsg>(link_attribute_specs());
+  }
+
+  // The last moment to refuse, and to go back: what was true when the request came may be so no more. While
+  // routes are taken away in slices, a claimed interface keeps the name free from others.
+  Status decide() {
+    Dataplane& dataplane = connection_.dataplane();
+    if (auto valid = check_changes(dataplane, to_, ifindex_, fixed(), *attributes(), std::nullopt, false); !valid)
+      return valid;
+    if (dataplane.interfaces.name_taken(&to_, name_))
+      return fail(EEXIST, "name '{}': an interface of this name exists in netns '{}'", name_, to_.name);
+    if (!dataplane.addressing.has_many_routes(ifindex_)) return {};
+    InterfaceSpec place;
+    place.name = name_;
+    place.kind = *find_kind("dummy");
+    place.netns = &to_;
+    auto claimed = dataplane.interfaces.claim(place);
+    if (!claimed) return std::unexpected(claimed.error());
+    reserved_ = *claimed;
+    return {};
+  }
+
+  Progress finish(std::optional<Error> error) {
+    connection_.dataplane().commit(connection_.retired());
+    if (!cancelled_ && (error || (request_.nlmsg_flags & NLM_F_ACK) != 0))
+      connection_.writer().acknowledge(request_, error ? &*error : nullptr);
+    return Progress::done;
+  }
+
   Connection& connection_;
   nlmsghdr request_;
   std::vector<std::byte> payload_;
@@ -166,6 +265,9 @@ class MoveLink final : public Operation {
   NetnsUse use_;
   std::string name_;
   InterfaceMove move_;
+  uint32_t reserved_ = kNoInterface;
+  bool decided_ = false;  // it moves, whoever is still there
+  bool cancelled_ = false;
 };
 
 HandlerResult move_link(Connection& connection, const Request& request, uint32_t ifindex, Netns& to,
@@ -186,6 +288,8 @@ HandlerResult change_link(Connection& connection, const Request& request, const 
   auto target = find_target_netns(dataplane, connection.netns(), attributes);
   if (!target) return std::unexpected(target.error());
   const bool device = wants_device(dataplane, ifindex, fixed, attributes);
+  if (auto free = check_not_marked(dataplane.interfaces, ifindex); !free)
+    return std::unexpected(free.error());
   if (auto valid = check_changes(dataplane, **target, ifindex, fixed, attributes, new_name, device); !valid)
     return std::unexpected(valid.error());
   if (*target != &connection.netns()) {
@@ -200,12 +304,14 @@ HandlerResult change_link(Connection& connection, const Request& request, const 
   // The attributes stand in the datagram, which stays until the operation is done.
   if (device)
     return change_device(connection, request.header, ifindex, fixed, attributes,
-                         [&connection, fixed, attributes, ifindex, new_name] {
-                           return apply_changes(connection, fixed, attributes, ifindex, new_name, true);
+                         [&connection, fixed, attributes, ifindex, new_name]() -> Result<bool> {
+                           return check_and_apply(connection, fixed, attributes, ifindex, new_name);
                          });
-  if (auto applied = apply_changes(connection, fixed, attributes, ifindex, new_name, false); !applied)
-    return std::unexpected(applied.error());
-  return Handled::acknowledge;
+  auto applied = apply_changes(connection, fixed, attributes, ifindex, new_name, false);
+  if (!applied) return std::unexpected(applied.error());
+  if (*applied) return Handled::acknowledge;
+  connection.start(std::make_unique<LinkDown>(connection, request.header, ifindex));
+  return Handled::operation;
 }
 
 HandlerResult new_link(Connection& connection, const Request& request, const ifinfomsg& fixed,
@@ -244,21 +350,6 @@ HandlerResult delete_link(Connection& connection, const Request& request, const 
 }
 
 }  // namespace
-
-Status set_link_up(Dataplane& dataplane, uint32_t ifindex, bool up, RetireList& retired) {
-  if (dataplane.interfaces.record(ifindex).admin_up == up) return {};
-  dataplane.interfaces.set_admin_up(ifindex, up);
-  if (!up) {
-    dataplane.addressing.went_down(ifindex, retired);
-    return {};
-  }
-  if (auto routes = dataplane.addressing.came_up(ifindex, retired); !routes) {
-    dataplane.interfaces.set_admin_up(ifindex, false);
-    dataplane.addressing.went_down(ifindex, retired);
-    return routes;
-  }
-  return {};
-}
 
 HandlerResult handle_link(Connection& connection, const Request& request) {
   auto fixed = request.fixed<ifinfomsg>();

@@ -191,8 +191,6 @@ Result<uint32_t> parse_unnumbered(const Dataplane& dataplane, const Netns& netns
   if (lender == kNoInterface)
     return fail_attribute(kAttrUnnumbered, ENODEV, "unnumbered: interface '{}' does not exist in netns '{}'",
                           *name, netns.name);
-  if (dataplane.addressing.lender_of(lender) != kNoInterface)
-    return fail_attribute(kAttrUnnumbered, EINVAL, "unnumbered: '{}' is unnumbered itself", *name);
   return lender;
 }
 

@@ -39,8 +39,7 @@ struct SettingsChange {
 };
 Result<SettingsChange> parse_settings(const RequestAttributes& attributes);
 
-// The interface of kAttrUnnumbered in this namespace, kNoInterface for none; ENODEV, and EINVAL when that one
-// is unnumbered itself.
+// The interface of kAttrUnnumbered in this namespace, kNoInterface for none; ENODEV.
 Result<uint32_t> parse_unnumbered(const Dataplane& dataplane, const Netns& netns,
                                   const RequestAttributes& attributes);
 

@@ -58,7 +58,7 @@ class NetnsDelete final : public Operation {
     if (phase_ == Phase::select && !select(deadline)) return Progress::more;
     if (phase_ == Phase::walk && !walk(deadline)) return Progress::more;
     if (phase_ == Phase::ports) {
-      const Progress moving = move_ports();
+      const Progress moving = move_ports(deadline);
       if (moving != Progress::done) return moving;
       victims_ = removal_.victims();
       name_ = netns_.name;
@@ -120,7 +120,7 @@ class NetnsDelete final : public Operation {
   }
 
   // One after the other; a port that was removed meanwhile is not there any more.
-  Progress move_ports() {
+  Progress move_ports(const Deadline& deadline) {
     while (!ports_.empty()) {
       const uint32_t ifindex = ports_.back();
       if (!moving_) {
@@ -134,6 +134,11 @@ class NetnsDelete final : public Operation {
         moving_ = true;
       }
       if (!move_.ready()) return Progress::waiting;
+      while (!move_.shed())
+        if (deadline.over()) {
+          dataplane_.routes.commit(connection_.retired());
+          return Progress::more;
+        }
       Netns& target = dataplane_.netnses.initial();
       const std::string name = free_name(target, dataplane_.interfaces.record(ifindex).name);
       const Status moved = move_.finish(target, name, connection_.retired());

@@ -71,18 +71,18 @@ class PortRemoval final : public Operation {
   Progress step(const Deadline& deadline) override {
     if (phase_ == Phase::walk) {
       auto walked = removal_.walk(deadline);
-      if (!walked) {
-        removal_.release(Deadline::never());
-        forget();
-        return finish(&walked.error());
-      }
-      if (!*walked) return Progress::more;
-      phase_ = Phase::commit;
+      if (walked && !*walked) return Progress::more;
+      if (!walked) refusal_ = std::unexpected(walked.error());
+      phase_ = walked ? Phase::commit : Phase::release;
+    }
+    if (phase_ == Phase::release) {
+      if (!removal_.release(deadline)) return Progress::more;
+      phase_ = Phase::refused;
     }
     if (phase_ == Phase::commit && !commit(deadline)) return Progress::more;
     if (phase_ == Phase::refused) {
       forget();
-      return finish(&refusal_.error());
+      return cancelled_ ? Progress::done : finish(&refusal_.error());
     }
     if (cancelled_) {
       forget();
@@ -95,14 +95,14 @@ class PortRemoval final : public Operation {
 
   bool cancel() override {
     cancelled_ = true;
-    if (phase_ == Phase::commit) return false;
-    if (phase_ == Phase::walk) removal_.release(Deadline::never());
+    if (phase_ == Phase::walk) phase_ = Phase::release;
+    if (phase_ != Phase::wait) return false;
     forget();
     return true;
   }
 
  private:
-  enum class Phase { walk, commit, wait, refused };
+  enum class Phase { walk, commit, wait, release, refused };
 
   bool commit(const Deadline& deadline) {
     Dataplane& dataplane = connection_.dataplane();

@@ -4,6 +4,8 @@
 #include <linux/if.h>
 #include <linux/if_link.h>
 
+#include "base/log.hpp"
+#include "control/link_change.hpp"
 #include "port/port_table.hpp"
 
 namespace mayfly {
@@ -51,7 +53,7 @@ std::vector<DeviceSetting> settings_in(const Port& port, const ifinfomsg& fixed,
 class DeviceChange final : public Operation {
  public:
   DeviceChange(Connection& connection, const nlmsghdr& request, uint32_t ifindex, const Port& port,
-               std::vector<DeviceSetting> settings, std::function<Status()> rest)
+               std::vector<DeviceSetting> settings, std::function<Result<bool>()> rest)
       : connection_(connection),
         request_(request),
         ifindex_(ifindex),
@@ -61,53 +63,115 @@ class DeviceChange final : public Operation {
         rest_(std::move(rest)) {}
 
   Progress step(const Deadline& deadline) override {
-    PortTable& ports = connection_.dataplane().ports;
-    while (at_ < settings_.size()) {
-      if (cookie_ == 0) {
-        cookie_ = ports.expect_answer();
-        if (auto begun = begin(ports, port_, settings_[at_].what, settings_[at_].value, cookie_); !begun) {
-          ports.forget_answer(cookie_);
-          return refuse(begun.error());
-        }
-      }
-      const auto answer = ports.answer(cookie_);
-      if (!answer) return Progress::waiting;
-      cookie_ = 0;
-      if (!answer->result) return refuse(answer->result.error());
-      ++at_;
+    if (phase_ == Phase::ask) {
+      const Progress asked = ask();
+      if (asked != Progress::done) return asked;
     }
-    if (!exists()) return refuse({ENODEV, fmt::format("port '{}' was deleted meanwhile", port_)});
-    if (!pass_mac_on(deadline)) return Progress::more;
-    if (cancelled_) return Progress::done;
-    if (const Status done = rest_(); !done) return refuse(done.error());
-    acknowledge();
+    if (phase_ == Phase::follow) {
+      if (exists() && !pass_mac_on(deadline)) return Progress::more;
+      const Result<bool> done =
+          exists() ? rest_() : fail(ENODEV, "port '{}' was deleted meanwhile", port_);
+      if (done && *done) return succeed();
+      if (done)
+        phase_ = Phase::go_down;
+      else
+        refuse(done.error());
+    }
+    if (phase_ == Phase::go_down) {
+      Dataplane& dataplane = connection_.dataplane();
+      const bool down = finish_link_down(dataplane, ifindex_, connection_.retired(), deadline);
+      dataplane.routes.commit(connection_.retired());
+      return down ? succeed() : Progress::more;
+    }
+    if (phase_ == Phase::take_back) {
+      const Progress taken = take_back();
+      if (taken != Progress::done) return taken;
+    }
+    if (exists() && !pass_mac_on(deadline)) return Progress::more;
+    if (!cancelled_) connection_.writer().acknowledge(request_, &refusal_);
     return Progress::done;
   }
 
-  // What the device was asked is not taken back: nobody knows any more whether it was answered. Nor may the
-  // addresses of half of the interfaces follow.
+  // What the device is asked, it is told the answer to: interfaces follow it either way.
   bool cancel() override {
     cancelled_ = true;
-    if (at_ == settings_.size() && exists()) return false;
-    connection_.dataplane().ports.forget_answer(cookie_);
-    return true;
+    return phase_ == Phase::ask && at_ == 0 && cookie_ == 0;
   }
 
  private:
+  enum class Phase { ask, follow, go_down, take_back, follow_back };
+
   bool exists() const {
     const InterfaceTable& table = connection_.dataplane().interfaces;
     return table.exists(ifindex_) && table.interface(ifindex_).id == id_;
   }
 
-  Progress refuse(Error error) {
+  Progress succeed() {
+    if (!cancelled_) acknowledge();
+    return Progress::done;
+  }
+
+  // The device's answer to what it was asked last; nothing while it works.
+  std::optional<Status> answer() {
+    auto answer = connection_.dataplane().ports.answer(cookie_);
+    if (!answer) return std::nullopt;
+    cookie_ = 0;
+    return std::move(answer->result);
+  }
+  Status begin_setting(const DeviceSetting& setting, uint64_t value) {
     PortTable& ports = connection_.dataplane().ports;
-    for (; at_ > 0; --at_) {
-      const DeviceSetting& setting = settings_[at_ - 1];
-      [[maybe_unused]] auto begun = begin(ports, port_, setting.what, setting.before, 0);
+    cookie_ = ports.expect_answer();
+    auto begun = begin(ports, port_, setting.what, value, cookie_);
+    if (!begun) ports.forget_answer(std::exchange(cookie_, 0));
+    return begun;
+  }
+
+  // done: one of the next phases is entered.
+  Progress ask() {
+    while (at_ < settings_.size()) {
+      Status done;
+      if (cookie_ != 0) {
+        auto answered = answer();
+        if (!answered) return Progress::waiting;
+        done = std::move(*answered);
+        if (done) ++at_;
+      } else if (cancelled_) {
+        done = fail(ECANCELED, "the client is gone");
+      } else {
+        done = begin_setting(settings_[at_], settings_[at_].value);
+      }
+      if (done) continue;
+      refuse(done.error());
+      return Progress::done;
     }
+    phase_ = Phase::follow;
+    return Progress::done;
+  }
+
+  void refuse(Error error) {
+    refusal_ = std::move(error);
     // rtnetlink's errno of an MTU out of range.
-    if (error.code == ERANGE) error.code = EINVAL;
-    if (!cancelled_) connection_.writer().acknowledge(request_, &error);
+    if (refusal_.code == ERANGE) refusal_.code = EINVAL;
+    phase_ = Phase::take_back;
+  }
+
+  // In reverse; what the device refuses now stays as it is.
+  Progress take_back() {
+    while (at_ > 0) {
+      if (cookie_ == 0) {
+        const DeviceSetting& setting = settings_[at_ - 1];
+        if (!begin_setting(setting, setting.before)) --at_;
+        continue;
+      }
+      const auto answered = answer();
+      if (!answered) return Progress::waiting;
+      if (!*answered)
+        log(LogLevel::warning, "port", "{}: a setting is not taken back: {}", port_, answered->error().text);
+      --at_;
+    }
+    phase_ = Phase::follow_back;
+    followed_ = false;
+    cursor_ = 1;
     return Progress::done;
   }
 
@@ -151,12 +215,14 @@ class DeviceChange final : public Operation {
   uint64_t id_;
   std::string port_;
   std::vector<DeviceSetting> settings_;
-  std::function<Status()> rest_;
+  std::function<Result<bool>()> rest_;
   size_t at_ = 0;
   uint64_t cookie_ = 0;
   uint32_t cursor_ = 1;
   bool followed_ = false;
   bool cancelled_ = false;
+  Phase phase_ = Phase::ask;
+  Error refusal_{0, ""};
 };
 
 }  // namespace
@@ -171,7 +237,7 @@ bool wants_device(const Dataplane& dataplane, uint32_t ifindex, const ifinfomsg&
 
 HandlerResult change_device(Connection& connection, const nlmsghdr& request, uint32_t ifindex,
                             const ifinfomsg& fixed, const RequestAttributes& attributes,
-                            std::function<Status()> rest) {
+                            std::function<Result<bool>()> rest) {
   const Dataplane& dataplane = connection.dataplane();
   const Port& port = *dataplane.ports.find_ethdev(dataplane.interfaces.interface(ifindex).port);
   connection.start(std::make_unique<DeviceChange>(connection, request, ifindex, port,

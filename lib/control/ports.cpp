@@ -25,7 +25,9 @@ void write_port(MessageWriter& writer, const Port& port, uint32_t sequence) {
   writer.put_string(kPortState, describe(port.state));
   if (!port.error.text.empty()) writer.put_string(kPortReason, port.error.text);
   writer.put_u32(kPortIfindex, port.ifindex);
-  writer.put_string(kPortDevargs, port.info.devargs.empty() ? port.settings.devargs : port.info.devargs);
+  writer.put_string(kPortDevargs, port.settings.devargs);
+  if (!port.info.devargs.empty() && port.info.devargs != port.settings.devargs)
+    writer.put_string(kPortDriverDevargs, port.info.devargs);
   writer.put_string(kPortDriver, port.info.driver);
   writer.put_u32(kPortNumaNode, static_cast<uint32_t>(port.info.numa_node));
   writer.put_u8(kPortLinkUp, port.info.link_up ? 1 : 0);
@@ -40,10 +42,14 @@ void write_port(MessageWriter& writer, const Port& port, uint32_t sequence) {
   uint8_t mac[6];
   store_mac(mac, port.info.mac);
   writer.put(kPortMac, mac, sizeof mac);
+  store_mac(mac, port.info.first_mac);
+  writer.put(kPortFirstMac, mac, sizeof mac);
   writer.put_u32(kPortRxQueues, port.info.rx_queues);
   writer.put_u32(kPortTxQueues, port.info.tx_queues);
   writer.put_u32(kPortRxDescriptors, port.info.rx_descriptors);
   writer.put_u32(kPortTxDescriptors, port.info.tx_descriptors);
+  writer.put_u32(kPortAskedRxDescriptors, port.settings.rx_descriptors);
+  writer.put_u32(kPortAskedTxDescriptors, port.settings.tx_descriptors);
   for (uint32_t queue = 0; queue < port.workers.size(); ++queue) {
     nlattr* nested = writer.begin_nested(kPortQueue);
     writer.put_u32(kPortQueueIndex, queue);

@@ -67,6 +67,8 @@ enum VendorAttribute : uint16_t {
   kAttrPeer,         // string, answer: the other end of a pair
   kAttrPeerNetns,    // string, answer: the namespace of the other end
   kAttrLinkNetns,    // string, answer: the namespace of the parent, where it is another one
+  kAttrRouteNumber,  // u32, answer: where several routes have the prefix, a number of this one
+  kAttrRouteBehind,  // u32, answer: the number of the route that is used before this one
 };
 // Attribute inside IFLA_INFO_DATA of kind vlan, next to the kernel's IFLA_VLAN_ID (u16) and
 // IFLA_VLAN_PROTOCOL (u16, network order): the inner tag of a QinQ interface whose parent is the port.
@@ -115,6 +117,8 @@ enum Command : uint8_t {
   kCmdConfigChange,   // one change, or more of the messages of the last one (kConfigContinued)
   kCmdConfigText,     // kConfigText: a piece of the text that is kept once the changes are made
   kCmdConfigApply,    // makes all changes or none
+  kCmdStages,         // dump: one message a worker
+  kCmdStagesSet,      // kStagesOn, kStagesReset
 };
 
 enum BulkAttribute : uint16_t {
@@ -165,7 +169,13 @@ enum BulkAttribute : uint16_t {
   kBulkKept,        // u64, answer to kBulkReplace
   kBulkDeleted,     // u64, answer to kBulkReplace
   kFailureMember,   // u64: which member (item) it was, counted from 0; absent: none of them
+  kBulkSkipMissing,  // flag (kCmdLinkBulkDel): names that no interface has are no failure
 };
+
+// The longest text of a configuration. A dump has a line for each interface, address, route and neighbour, of
+// about 80 bytes: a million subscribers with an address, a route and a neighbour of either family are half of
+// this.
+constexpr size_t kMostConfigBytes = size_t{512} << 20;
 
 enum ConfigAttribute : uint16_t {
   kConfigFile = 1,    // string: as errors name it
@@ -204,7 +214,7 @@ enum NetnsAttribute : uint16_t {
 enum PortAttribute : uint16_t {
   kPortName = 1,       // string
   kPortIfindex,        // u32
-  kPortDevargs,        // string
+  kPortDevargs,        // string: as they were given
   kPortDriver,         // string
   kPortNumaNode,       // s32, -1: none
   kPortLinkUp,         // u8
@@ -250,6 +260,10 @@ enum PortAttribute : uint16_t {
   kPortXstat,              // nested, repeated: kPortXstatName, kPortXstatValue
   kPortXstatName,          // string: the driver's
   kPortXstatValue,         // u64
+  kPortDriverDevargs,      // string: as the driver got them, where that differs from kPortDevargs
+  kPortAskedRxDescriptors,  // u32: what was asked for
+  kPortAskedTxDescriptors,  // u32
+  kPortFirstMac,            // 6 bytes: what it had when it was opened
 };
 
 enum ReclaimAttribute : uint16_t {
@@ -307,6 +321,21 @@ enum StatsAttribute : uint16_t {
   kStatsIcmpErrorsLimited,  // u64: not made, to keep to the rate
   kStatsIcmpErrorsUnsent,   // u64: not made for want of a route, of a source address or of an mbuf
   kStatsVethCrossings,      // u64: each is in kStatsRx and in kStatsTx
+};
+
+// Clocks are those of the TSC. What is counted: stats/stage_counters.hpp.
+enum StagesAttribute : uint16_t {
+  kStagesOn = 1,   // u8: whether stages are counted; turned on, from nothing
+  kStagesReset,    // flag, request: from nothing
+  kStagesCounted,  // u64 ns: for how long
+  kStagesClockHz,  // u64: clocks a second
+  kStagesWorker,   // u32
+  kStagesStage,    // nested, repeated: kStageName .. kStageClocks, in the order a packet meets them
+  kStageName,      // string: "look_up"
+  kStageKind,      // u8: 0 work for packets, 1 a device's burst of them, 2 upkeep, 3 idle
+  kStageVectors,   // u64; upkeep and idle: times
+  kStagePackets,   // u64; 0 for upkeep and idle
+  kStageClocks,    // u64
 };
 
 enum StatusAttribute : uint16_t {

@@ -84,12 +84,13 @@ void begin_address_delete(RequestMessage& message, const AddressDescription& add
   begin_address(message, RTM_DELADDR, 0, address);
 }
 
-void begin_route_add(RequestMessage& message, const RouteDescription& route) {
+void begin_route_add(RequestMessage& message, const RouteDescription& route, bool behind) {
   rtmsg fixed = fixed_route(route);
   fixed.rtm_scope =
       route.type == RTN_UNICAST && !route.gateway ? uint8_t{RT_SCOPE_LINK} : uint8_t{RT_SCOPE_UNIVERSE};
   if (route.onlink) fixed.rtm_flags = RTNH_F_ONLINK;
-  message.begin_route(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL, fixed);
+  const auto how = static_cast<uint16_t>(NLM_F_CREATE | (behind ? NLM_F_APPEND : NLM_F_EXCL));
+  message.begin_route(RTM_NEWROUTE, how, fixed);
   put_route(message, route);
 }
 
@@ -164,9 +165,11 @@ std::string route_type_name(uint8_t type) {
 Result<uint8_t> parse_route_protocol(std::string_view text) {
   for (const Named& named : kProtocols)
     if (named.name == text && named.number != RTPROT_KERNEL) return named.number;
-  auto number = parse_number("protocol", text, RTPROT_KERNEL + 1, UINT8_MAX);
-  if (!number)
-    return fail(EINVAL, "protocol '{}': expected boot, static or {}..{}", text, RTPROT_KERNEL + 1, UINT8_MAX);
+  // All but 0, which is none, and the kernel's.
+  auto number = parse_number("protocol", text, RTPROT_REDIRECT, UINT8_MAX);
+  if (!number || *number == RTPROT_KERNEL)
+    return fail(EINVAL, "protocol '{}': expected boot, static, {} or {}..{}", text, RTPROT_REDIRECT,
+                RTPROT_KERNEL + 1, UINT8_MAX);
   return static_cast<uint8_t>(*number);
 }
 

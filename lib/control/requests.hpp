@@ -40,7 +40,8 @@ struct NeighbourDescription {
 
 void begin_address_add(RequestMessage& message, const AddressDescription& address);
 void begin_address_delete(RequestMessage& message, const AddressDescription& address);
-void begin_route_add(RequestMessage& message, const RouteDescription& route);
+// behind: after those of its prefix and metric that are there; otherwise there must be none.
+void begin_route_add(RequestMessage& message, const RouteDescription& route, bool behind = false);
 void begin_route_delete(RequestMessage& message, const RouteDescription& route);
 void begin_neighbour_add(RequestMessage& message, const NeighbourDescription& neighbour);
 void begin_neighbour_delete(RequestMessage& message, const NeighbourDescription& neighbour);

@@ -31,7 +31,8 @@ bool needs_device(RouteType type) {
   return type == RouteType::kUnicast;
 }
 
-void write_route(Connection& connection, const Route& route, uint32_t sequence, uint16_t flags) {
+void write_route(Connection& connection, const Route& route, uint32_t sequence, uint16_t flags,
+                 std::optional<RouteCursor::Place> place = {}) {
   MessageWriter& writer = connection.writer();
   writer.begin(RTM_NEWROUTE, flags, sequence);
   auto* fixed = writer.header<rtmsg>();
@@ -51,6 +52,8 @@ void write_route(Connection& connection, const Route& route, uint32_t sequence, 
     writer.put_u32(RTA_OIF, route.oif);
     writer.put_string(kAttrDevice, connection.dataplane().interfaces.record(route.oif).name);
   }
+  if (place) writer.put_u32(kAttrRouteNumber, place->number);
+  if (place && place->behind != 0) writer.put_u32(kAttrRouteBehind, place->behind);
   writer.end();
 }
 
@@ -71,7 +74,7 @@ class RouteDump final : public Operation {
         return Progress::done;
       }
       if (is_wanted(family_, route->address) && (oif_ == 0 || route->oif == oif_))
-        write_route(connection_, *route, sequence_, NLM_F_MULTI);
+        write_route(connection_, *route, sequence_, NLM_F_MULTI, cursor_.place());
       cursor_.advance();
       if (steps % 64 == 0 && deadline.over()) break;
     }

@@ -106,10 +106,10 @@ Status ControlServer::open() {
 void ControlServer::close() {
   dataplane_.configuration.stop();
   for (auto& connection : connections_) connection->close("the daemon stops");
-  // What is under way may wait for a grace period, which nobody else collects any more.
+  // What is under way may wait for a grace period or for a device, whose ends nobody else collects any more.
   while (std::ranges::any_of(connections_, [](const auto& c) { return !c->finished(); })) {
     run_slices();
-    dataplane_.reclaim.collect(Deadline::never());
+    dataplane_.collect();
   }
   connections_.clear();
   if (listen_fd_ < 0) return;

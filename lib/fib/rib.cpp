@@ -267,10 +267,24 @@ Result<Route> Rib::remove(const RouteMatch& match, const uint32_t* oif_routes) {
   return route;
 }
 
-Result<bool> Rib::remove_interface(uint32_t& routes, uint32_t max_routes) {
-  for (; routes != 0 && max_routes > 0; --max_routes)
-    if (Status removed = remove_entry(routes); !removed) return std::unexpected(removed.error());
-  return routes != 0;
+Result<bool> Rib::remove_interface(uint32_t& routes, uint32_t max_routes, bool keep_local) {
+  Link at = routes;
+  while (at != 0 && max_routes > 0) {
+    const Entry& entry = table_.at(at);
+    const Link next = entry.oif_next;
+    if (!keep_local || entry.route.type != RouteType::kLocal) {
+      if (Status removed = remove_entry(at); !removed) return std::unexpected(removed.error());
+      --max_routes;
+    }
+    at = next;
+  }
+  return at != 0;
+}
+
+bool Rib::has_more_than(uint32_t routes, uint32_t count) const noexcept {
+  for (; routes != 0; routes = table_.at(routes).oif_next)
+    if (count-- == 0) return true;
+  return false;
 }
 
 Status Rib::remove_entry(Link link) {
@@ -439,6 +453,12 @@ RouteCursor::~RouteCursor() {
 
 const Route* RouteCursor::current() const noexcept {
   return current_ == 0 ? nullptr : &rib_->table_.at(current_).route;
+}
+
+std::optional<RouteCursor::Place> RouteCursor::place() const noexcept {
+  const RouteTable::Entry& entry = rib_->table_.at(current_);
+  if (entry.indexed && entry.prefix_next == 0) return std::nullopt;
+  return Place{current_, entry.indexed ? 0 : entry.prefix_previous};
 }
 
 void RouteCursor::advance() noexcept {

@@ -23,6 +23,7 @@
 // and however many share the prefix (10,000 interfaces with the same address are normal).
 
 #include <cstdint>
+#include <optional>
 
 #include "base/index_hash.hpp"
 #include "base/result.hpp"
@@ -152,7 +153,10 @@ class Rib {
   // Removes at most max_routes of an interface; true while it has more. ENOBUFS when the FIB has no memory
   // for the edit: those not yet removed are still there, call again. Nothing refers to the list's head once
   // it is zero.
-  Result<bool> remove_interface(uint32_t& routes, uint32_t max_routes);
+  // keep_local: those of its own addresses stay, which each call passes over.
+  Result<bool> remove_interface(uint32_t& routes, uint32_t max_routes, bool keep_local = false);
+  // Whether the list has more than so many routes; it looks at one more at most.
+  bool has_more_than(uint32_t routes, uint32_t count) const noexcept;
 
   // The interface through which a gateway is a neighbour: oif, or any when that is 0. oif_routes as in
   // remove(). ENETUNREACH when the gateway is in no connected prefix (there), EINVAL when it is an address of
@@ -219,6 +223,13 @@ class RouteCursor {
 
   // nullptr at the end.
   const Route* current() const noexcept;
+  // Where the current route stands among those of its prefix: a number that is its own as long as it is
+  // there, and that of the next better one, 0 for the best. Nothing where it is the only one.
+  struct Place {
+    uint32_t number;
+    uint32_t behind;
+  };
+  std::optional<Place> place() const noexcept;
   void advance() noexcept;
   // Whether the set changed since the dump began (NLM_F_DUMP_INTR).
   bool changed() const noexcept { return changed_ || (rib_ != nullptr && rib_->changes_ != changes_); }

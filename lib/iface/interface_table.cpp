@@ -2,7 +2,6 @@
 #include "iface/interface_table.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <cstring>
 
@@ -18,6 +17,10 @@ namespace {
 constexpr uint32_t kInterfacesPerChunk = 32'768;
 constexpr size_t kMostAliasBytes = 255;  // IFALIASZ - 1
 
+bool is_control(char c) noexcept {
+  return static_cast<unsigned char>(c) < ' ' || c == 0x7f;
+}
+
 uint32_t hash_name(const Netns* netns, const char (&name)[kInterfaceNameBytes]) noexcept {
   uint64_t words[2];
   std::memcpy(words, name, sizeof words);
@@ -31,8 +34,16 @@ Status check_interface_name(std::string_view name) {
     return fail(EINVAL, "name '{}': {} characters, accepted 1..15", name, name.size());
   if (name == "." || name == "..") return fail(EINVAL, "name '{}': not accepted as an interface name", name);
   for (const char c : name)
-    if (c == '/' || c == ':' || std::isspace(static_cast<unsigned char>(c)) != 0 || c == '\0')
-      return fail(EINVAL, "name '{}': '/', ':' and white space are not accepted", name);
+    if (c == '/' || c == ':' || c == ' ' || is_control(c))
+      return fail(EINVAL, "name '{}': '/', ':', white space and control characters are not accepted", name);
+  return {};
+}
+
+Status check_interface_alias(std::string_view alias) {
+  if (alias.size() > kMostAliasBytes)
+    return fail(EINVAL, "alias: {} characters, accepted 0..{}", alias.size(), kMostAliasBytes);
+  if (std::ranges::any_of(alias, is_control))
+    return fail(EINVAL, "alias: control characters are not accepted");
   return {};
 }
 
@@ -91,9 +102,7 @@ Status InterfaceTable::check_spec(const InterfaceSpec& spec) const {
   if (spec.mtu > 65'535) return fail(EINVAL, "mtu {}: accepted {}..65535", spec.mtu, kLeastMtu);
   if (spec.mac && (is_multicast(*spec.mac) || *spec.mac == 0))
     return fail(EADDRNOTAVAIL, "address {}: accepted unicast MAC addresses", format_mac(*spec.mac));
-  if (spec.alias.size() > kMostAliasBytes)
-    return fail(EINVAL, "alias: {} characters, accepted 0..{}", spec.alias.size(), kMostAliasBytes);
-  return {};
+  return check_interface_alias(spec.alias);
 }
 
 Result<uint32_t> InterfaceTable::claim(const InterfaceSpec& spec) {
@@ -277,8 +286,7 @@ bool InterfaceTable::unreferenced(uint32_t ifindex) const noexcept {
 }
 
 Status InterfaceTable::set_alias(uint32_t ifindex, std::string_view alias) {
-  if (alias.size() > kMostAliasBytes)
-    return fail(EINVAL, "alias: {} characters, accepted 0..{}", alias.size(), kMostAliasBytes);
+  if (auto valid = check_interface_alias(alias); !valid) return valid;
   InterfaceRecord& record = records_[ifindex];
   std::free(record.alias);
   record.alias = alias.empty() ? nullptr : strndup(alias.data(), alias.size());

@@ -48,8 +48,10 @@ struct PortDemux {
 };
 
 // 1..15 characters, no '/', no white space, not '.' or '..' (dev_valid_name of the kernel, which also refuses
-// ':').
+// ':'), and, unlike there, no control characters: names stand in logs and in files.
 Status check_interface_name(std::string_view name);
+// At most 255 bytes, none of them a control character.
+Status check_interface_alias(std::string_view alias);
 
 class InterfaceTable final : public Returnable {
  public:

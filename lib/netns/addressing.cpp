@@ -14,7 +14,6 @@
 namespace mayfly {
 namespace {
 
-constexpr uint32_t kRoutesPerStep = 1024;
 constexpr uint32_t kConnectedMetric6 = 256;  // the kernel's
 
 // First and last address of the subnet are broadcast addresses.
@@ -281,6 +280,19 @@ void Addressing::remove_all_routes(uint32_t ifindex) noexcept {
   }
 }
 
+bool Addressing::shed_routes(uint32_t ifindex) noexcept {
+  if (interfaces_.interface(ifindex).netns.own()->doomed) return true;
+  uint32_t& routes = interfaces_.record(ifindex).routes;
+  const auto more = rib_of(ifindex).remove_interface(routes, kRoutesPerStep, true);
+  MAYFLY_CHECK(more.has_value(), "no memory to take routes out of a FIB");
+  return !*more;
+}
+
+bool Addressing::has_many_routes(uint32_t ifindex) const noexcept {
+  const Netns& netns = *interfaces_.interface(ifindex).netns.own();
+  return !netns.doomed && netns.rib.has_more_than(interfaces_.record(ifindex).routes, kRoutesPerStep);
+}
+
 void Addressing::went_down(uint32_t ifindex, RetireList& retired) {
   remove_all_routes(ifindex);
   const auto address_of = [](const InterfaceAddress& entry) -> std::optional<IpPrefix> {
@@ -324,14 +336,29 @@ void Addressing::detach(uint32_t ifindex, RetireList&) {
   interfaces_.record(ifindex).retired.bytes += static_cast<uint32_t>(bytes);
 }
 
+// A circle would be one that nobody can create from a file: each would need the next one first.
+Status Addressing::check_lender(uint32_t ifindex, uint32_t lender) const {
+  if (lender == kNoInterface) return {};
+  const char* name = interfaces_.record(lender).name;
+  if (lender == ifindex)
+    return fail(EINVAL, "unnumbered: '{}' cannot use its own addresses as another's", name);
+  uint32_t lenders = 1;
+  for (uint32_t at = lender_of(lender); at != kNoInterface; at = lender_of(at)) {
+    if (at == ifindex)
+      return fail(EINVAL, "unnumbered '{}': that uses the addresses of '{}' itself, directly or over others",
+                  name, interfaces_.record(ifindex).name);
+    if (++lenders > kMostLenders)
+      return fail(EINVAL, "unnumbered '{}': more than {} interfaces use each other's addresses in a row", name,
+                  kMostLenders);
+  }
+  return {};
+}
+
 Status Addressing::set_unnumbered(uint32_t ifindex, uint32_t lender) {
   if (lender != kNoInterface) {
-    const char* name = interfaces_.record(lender).name;
-    if (lender == ifindex)
-      return fail(EINVAL, "unnumbered '{}': an interface cannot use its own addresses", name);
+    if (auto valid = check_lender(ifindex, lender); !valid) return valid;
     if (interfaces_.interface(lender).netns.own() != interfaces_.interface(ifindex).netns.own())
-      return fail(EINVAL, "unnumbered '{}': of another namespace", name);
-    if (lender_of(lender) != kNoInterface) return fail(EINVAL, "unnumbered '{}': is unnumbered itself", name);
+      return fail(EINVAL, "unnumbered '{}': of another namespace", interfaces_.record(lender).name);
   }
   interfaces_.set_unnumbered(ifindex, lender);
   return {};

@@ -54,6 +54,14 @@ class Addressing {
   // EADDRNOTAVAIL when the interface does not have it.
   Status remove(uint32_t ifindex, const IpPrefix& prefix, RetireList& retired);
 
+  // An interface may have a million routes, and what takes them all away below does so at once. So whoever
+  // has such a one takes them away in steps before, each of kRoutesPerStep routes, until true is said: then
+  // none is left but those of its own addresses. Nobody gives it new ones meanwhile, who respects that it is
+  // down or marked.
+  bool shed_routes(uint32_t ifindex) noexcept;
+  // It takes more than one step.
+  bool has_many_routes(uint32_t ifindex) const noexcept;
+
   // After InterfaceTable::set_admin_up.
   Status came_up(uint32_t ifindex, RetireList& retired);
   void went_down(uint32_t ifindex, RetireList& retired);
@@ -64,9 +72,12 @@ class Addressing {
   void clear(uint32_t ifindex, RetireList& retired);
 
   // From now on the interface uses the addresses of `lender` as its own, beside those it has; kNoInterface:
-  // no longer. EINVAL when the lender is itself, is unnumbered, or is of another namespace. Nothing needs to
+  // no longer. Of a lender that is unnumbered too, its own ones alone count. EINVAL when the lender is itself
+  // or uses it in turn, over however many others, or is of another namespace. Nothing needs to
   // be done when the lender dies: from then on it lends nothing, at no cost.
   Status set_unnumbered(uint32_t ifindex, uint32_t lender);
+  // What of that does not depend on namespaces. Walks from lender to lender, kMostLenders at most.
+  Status check_lender(uint32_t ifindex, uint32_t lender) const;
   // The lender, kNoInterface when there is none any more.
   uint32_t lender_of(uint32_t ifindex) const noexcept;
 
@@ -81,6 +92,8 @@ class Addressing {
 
   static constexpr uint32_t kQuestionsPerTick = 16;
   static constexpr uint32_t kMostAddresses = 4096;  // of one interface: a list is copied for every change
+  static constexpr uint32_t kRoutesPerStep = 1024;
+  static constexpr uint32_t kMostLenders = 1024;  // one using the next one's addresses
 
  private:
   static constexpr uint64_t kAnswerNs = 1 * kNsPerSecond;

@@ -119,6 +119,7 @@ void NetnsTable::unlink(Netns& netns) noexcept {
 
 void NetnsTable::retire(Netns& netns, RetireList& retired) noexcept {
   MAYFLY_DEBUG_CHECK(ids_[netns.number] == 0, "a namespace was retired before it was unlinked");
+  MAYFLY_DEBUG_CHECK(netns.bulk_requests == 0, "a namespace was retired under a bulk request");
   netns.rib.detach();
   const size_t bytes = kBlockBytes + netns.fib.bytes() + netns.fib6.bytes() + netns.rib.bytes();
   netns.retired.bytes = static_cast<uint32_t>(std::min<size_t>(bytes, UINT32_MAX));

@@ -141,7 +141,7 @@ void send_arp_request(Path& path, const ControlMessage& message) noexcept {
             message.address.v4());
   PacketVector packets;
   packets.append(packet);
-  encapsulate(path, packets);
+  encapsulate_aside(path, packets);
 }
 
 }  // namespace mayfly

@@ -48,4 +48,11 @@ void encapsulate(Path& path, PacketVector& packets) noexcept {
   packets.count = 0;
 }
 
+void encapsulate_aside(Path& path, PacketVector& packets) noexcept {
+  const uint32_t count = packets.count;
+  const uint64_t outer = path.stages.begin_inner();
+  encapsulate(path, packets);
+  path.stages.end_inner(outer, Stage::encapsulate, count);
+}
+
 }  // namespace mayfly

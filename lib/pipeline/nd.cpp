@@ -262,7 +262,7 @@ void send_solicitation(Path& path, const ControlMessage& message) noexcept {
   write_nd(packet.network, nd, kOptionSourceLinkLayer);
   PacketVector packets;
   packets.append(packet);
-  encapsulate(path, packets);
+  encapsulate_aside(path, packets);
 }
 
 }  // namespace mayfly

@@ -89,7 +89,7 @@ void send_queue(Path& path, Queue& queue, const Interface& egress, Mac mac) noex
                           .destination_mac = mac,
                           .protocol = protocol});
   }
-  encapsulate(path, packets);
+  encapsulate_aside(path, packets);
 }
 
 void check_queue(Path& path, Queue& queue) noexcept {

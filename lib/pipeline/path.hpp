@@ -23,6 +23,7 @@
 #include "pipeline/messages.hpp"
 #include "pipeline/packet.hpp"
 #include "pipeline/parking.hpp"
+#include "pipeline/stage_clock.hpp"
 #include "port/queue_list.hpp"
 #include "stats/worker_statistics.hpp"
 
@@ -78,6 +79,7 @@ struct Path {
   MessageRing<WorkerMessage>& to_control;
   rte_mempool* pool;
   Parking parking;
+  StageClock stages;
   ErrorLimit error_limit{};
   BlindQuestions blind_questions{};
 

@@ -11,6 +11,8 @@
 //      +-----------------------------------------------------------------|------------+
 //   what was dropped and is to be told so: errors (icmp_error.hpp), which go through look_up .. encapsulate
 //
+// Each is a Stage of stats/stage_counters.hpp, where its packets and clocks are counted.
+//
 // All calls: worker, online. A stage takes out of the vector what ends there and keeps the rest in order.
 // Stages with a Family (family.hpp) exist for V4 and V6; a vector holds one of them.
 
@@ -59,6 +61,8 @@ void neighbour(Path& path, PacketVector& packets) noexcept;
 
 // Writes the Ethernet header and the tags of the egress interface and hands the frames to tx (tx.hpp).
 void encapsulate(Path& path, PacketVector& packets) noexcept;
+// The same in the middle of something else: for packets that have waited, and for requests of ours.
+void encapsulate_aside(Path& path, PacketVector& packets) noexcept;
 
 // ARP (arp.cpp) and neighbour discovery (nd.cpp), called by input and local6 for one packet, and by the
 // worker for a request of the control thread.

@@ -41,15 +41,18 @@ struct SendRun {
 void flush_port(Path& path, uint16_t port) noexcept {
   TransmitBuffer& buffer = path.transmit[port];
   const uint16_t queue = path.queues->tx[port].queue;
-  const uint32_t sent =
-      rte_eth_tx_burst(port, queue, buffer.mbufs.data(), static_cast<uint16_t>(buffer.count));
+  const uint32_t count = buffer.count;
+  const uint64_t outer = path.stages.begin_inner();
+  const uint32_t sent = rte_eth_tx_burst(port, queue, buffer.mbufs.data(), static_cast<uint16_t>(count));
+  path.stages.end(Stage::tx, count);
   SendRun run;
   for (uint32_t i = 0; i < sent; ++i) run.add(path, buffer.interfaces[i], buffer.bytes[i]);
   run.settle(path);
-  for (uint32_t i = sent; i < buffer.count; ++i)
+  for (uint32_t i = sent; i < count; ++i)
     drop(path, buffer.mbufs[i], buffer.interfaces[i], Side::tx, DropReason::tx_full);
   buffer.count = 0;
   path.transmit_ports &= ~(uint64_t{1} << port);
+  path.stages.end_inner(outer, Stage::tx_count, count);
 }
 
 void count_sent(Path& path, const Interface& egress, uint32_t bytes) noexcept {

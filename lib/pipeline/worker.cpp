@@ -26,6 +26,11 @@ constexpr uint32_t kQueuesPerTick = 512;
 constexpr uint32_t kQueuesPerRound = 64;
 static_assert(kQueuesPerRound * Parking::kPacketsPerNeighbour <= Crossings::kMostFrames);
 
+template <class Family>
+constexpr Stage of_family(Stage v4, Stage v6) noexcept {
+  return Family::kProtocol == kProtocolIpv6 ? v6 : v4;
+}
+
 }  // namespace
 
 Worker::Worker(uint32_t index, const WorkerSettings& settings)
@@ -36,7 +41,8 @@ Worker::Worker(uint32_t index, const WorkerSettings& settings)
             .statistics = settings.statistics,
             .to_control = settings.to_control,
             .pool = settings.pool,
-            .parking = Parking(settings.parked_limit)} {
+            .parking = Parking(settings.parked_limit),
+            .stages = StageClock(settings.statistics.stages)} {
   MAYFLY_CHECK(settings.sleep_ns <= kMostSleepNs, "a worker must not sleep for more than a millisecond");
   settings.statistics.interfaces = settings.table.counters(index);
   settings.statistics.references = settings.table.references(index);
@@ -69,19 +75,22 @@ void Worker::leave() noexcept {
 }
 
 bool Worker::step(uint64_t now_ns) noexcept {
+  path_.stages.begin_loop();
   path_.now_ns = now_ns;
   path_.queues = settings_.queues.read();
   handle_messages();
-  const bool busy = receive();
+  const uint32_t received = receive();
   const bool tick = path_.now_ns >= next_tick_ns_;
   if (tick) housekeep();
-  finish_loop(busy || tick);
-  return busy;
+  finish_loop(received != 0 || tick);
+  path_.stages.end_loop(received);
+  return received != 0;
 }
 
 void Worker::handle_messages() noexcept {
   ControlMessage message;
   for (uint32_t left = kMessagesPerLoop; left != 0 && settings_.from_control.pop(&message); --left) {
+    path_.stages.set_aside();
     switch (message.type) {
       case ControlMessage::Type::ask_neighbour:
         if (message.address.is_v4())
@@ -96,77 +105,95 @@ void Worker::handle_messages() noexcept {
         neighbour_failed(path_, message);
         break;
     }
+    path_.stages.end(Stage::messages);
     send_errors();
     cross_veths();
   }
 }
 
-bool Worker::receive() noexcept {
-  if (path_.queues == nullptr) return false;
-  bool busy = false;
+uint32_t Worker::receive() noexcept {
+  if (path_.queues == nullptr) return 0;
+  uint32_t received = 0;
+  path_.stages.set_aside();
   for (uint32_t i = 0; i < path_.queues->rx_count; ++i) {
     const QueueList::RxQueue& from = path_.queues->rx[i];
     rte_mbuf* mbufs[kVectorSize];
     const uint16_t count = rte_eth_rx_burst(from.port, from.queue, mbufs, kVectorSize);
+    path_.stages.end(count != 0 ? Stage::rx : Stage::idle, count);
     if (count == 0) continue;
-    busy = true;
+    received += count;
     forward(from, mbufs, count);
   }
-  if (busy) {
+  if (received != 0) {
     ++settings_.statistics.totals.busy_loops;
     last_packet_ns_ = path_.now_ns;
     next_sleep_ns_ = kFirstSleepNs;
   }
-  return busy;
+  return received;
 }
 
 // The way of a packet.
 void Worker::forward(const QueueList::RxQueue& from, rte_mbuf* const* mbufs, uint32_t count) noexcept {
   classify(path_, from, mbufs, count, packets_);
+  path_.stages.end(Stage::classify, count);
   forward_vector();
   cross_veths();
 }
 
 void Worker::forward_vector() noexcept {
-  input(path_, packets_, packets6_, answers_);
-  check_sources<V4>(path_, packets_);
-  look_up<V4>(packets_);
-  route<V4>(path_, packets_, &local_);
+  pass(Stage::input, packets_, [this] { input(path_, packets_, packets6_, answers_); });
+  pass(Stage::check_sources, packets_, [this] { check_sources<V4>(path_, packets_); });
+  pass(Stage::look_up, packets_, [this] { look_up<V4>(packets_); });
+  pass(Stage::route, packets_, [this] { route<V4>(path_, packets_, &local_); });
   send<V4>(packets_);
   if (packets6_.count != 0) forward_ipv6();
-  if (answers_.count != 0) encapsulate(path_, answers_);
+  pass(Stage::encapsulate, answers_, [this] { encapsulate(path_, answers_); });
   if (local_.count != 0) {
-    local(path_, local_);
+    pass(Stage::local, local_, [this] { local(path_, local_); });
     send_own<V4>(local_);
   }
   send_errors();
 }
 
 void Worker::forward_ipv6() noexcept {
-  input6(path_, packets6_, local6_);
-  check_sources<V6>(path_, packets6_);
-  look_up<V6>(packets6_);
-  route<V6>(path_, packets6_, &local6_);
+  pass(Stage::input6, packets6_, [this] { input6(path_, packets6_, local6_); });
+  pass(Stage::check_sources6, packets6_, [this] { check_sources<V6>(path_, packets6_); });
+  pass(Stage::look_up6, packets6_, [this] { look_up<V6>(packets6_); });
+  pass(Stage::route6, packets6_, [this] { route<V6>(path_, packets6_, &local6_); });
   send<V6>(packets6_);
-  local6(path_, local6_, answers_);
+  pass(Stage::local6, local6_, [this] { local6(path_, local6_, answers_); });
   send_own<V6>(local6_);
 }
 
 // What was sent into a veth arrives at its other end, and goes the same way from there.
 void Worker::cross_veths() noexcept {
-  while (arrive(path_, packets_)) forward_vector();
+  const uint64_t& rx = settings_.statistics.totals.rx;
+  for (uint64_t before = rx; arrive(path_, packets_); before = rx) {
+    path_.stages.end(Stage::arrive, rx - before);
+    forward_vector();
+  }
+}
+
+template <class Call>
+void Worker::pass(Stage stage, const PacketVector& packets, const Call& call) noexcept {
+  const uint32_t count = packets.count;
+  if (count == 0) return;
+  call();
+  path_.stages.end(stage, count);
 }
 
 template <class Family>
 void Worker::send(PacketVector& packets) noexcept {
-  neighbour<Family>(path_, packets);
-  encapsulate(path_, packets);
+  pass(of_family<Family>(Stage::neighbour, Stage::neighbour6), packets,
+       [&] { neighbour<Family>(path_, packets); });
+  pass(Stage::encapsulate, packets, [&] { encapsulate(path_, packets); });
 }
 
 template <class Family>
 void Worker::send_own(PacketVector& packets) noexcept {
-  look_up<Family>(packets);
-  route<Family>(path_, packets, nullptr);
+  pass(of_family<Family>(Stage::look_up, Stage::look_up6), packets, [&] { look_up<Family>(packets); });
+  pass(of_family<Family>(Stage::route, Stage::route6), packets,
+       [&] { route<Family>(path_, packets, nullptr); });
   send<Family>(packets);
 }
 
@@ -179,12 +206,15 @@ void Worker::send_errors() noexcept {
 
 void Worker::housekeep() noexcept {
   next_tick_ns_ = path_.now_ns + kTickNs;
+  path_.stages.set_aside();
   for (uint32_t seen = 0; seen < kQueuesPerTick && path_.parking.packets() != 0; seen += kQueuesPerRound) {
     check_parked(path_, kQueuesPerRound, &parked_cursor_);
+    path_.stages.end(Stage::housekeeping);
     send_errors();
     cross_veths();
   }
   clock_.adjust();
+  path_.stages.end(Stage::housekeeping);
 }
 
 void Worker::finish_loop(bool publish) noexcept {
@@ -207,6 +237,7 @@ void Worker::sleep() noexcept {
   const timespec duration{.tv_sec = 0,
                           .tv_nsec = static_cast<long>(std::min(next_sleep_ns_, settings_.sleep_ns))};
   next_sleep_ns_ = std::min(2 * next_sleep_ns_, settings_.sleep_ns);
+  path_.stages.pause();
   const OfflineScope offline;
   nanosleep(&duration, nullptr);
 }

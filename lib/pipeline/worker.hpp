@@ -60,10 +60,14 @@ class Worker {
 
  private:
   void handle_messages() noexcept;
-  bool receive() noexcept;
+  // How many packets came.
+  uint32_t receive() noexcept;
   void forward(const QueueList::RxQueue& from, rte_mbuf* const* mbufs, uint32_t count) noexcept;
   void forward_vector() noexcept;
   void forward_ipv6() noexcept;
+  // Runs a stage that has something to do, and counts it.
+  template <class Call>
+  void pass(Stage stage, const PacketVector& packets, const Call& call) noexcept;
   void cross_veths() noexcept;
   template <class Family>
   void send(PacketVector& packets) noexcept;

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "base/units.hpp"
+#include "port/eal.hpp"
 
 namespace mayfly {
 namespace {
@@ -35,7 +36,7 @@ Devargs Devargs::parse(std::string_view text) {
     const std::string_view piece = text.substr(0, comma);
     text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
     if (first) {
-      devargs.device = piece;
+      devargs.device = with_full_pci_address(piece);
     } else if (!piece.empty()) {
       const size_t equals = piece.find('=');
       devargs.add(std::string(piece.substr(0, equals)),

@@ -14,7 +14,8 @@
 namespace mayfly {
 
 struct Devargs {
-  std::string device;  // "net_af_packet0", "0000:03:00.0"
+  std::string
+      device;  // "net_af_packet0", "0000:03:00.0": a PCI address with its domain, however it was written
   std::vector<std::pair<std::string, std::string>> arguments;
 
   static Devargs parse(std::string_view text);

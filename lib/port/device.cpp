@@ -6,6 +6,7 @@
 #include <rte_devargs.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
+#include <rte_vfio.h>
 
 #include <algorithm>
 #include <array>
@@ -19,7 +20,6 @@
 namespace mayfly {
 namespace {
 
-constexpr uint32_t kFcsBytes = 4;
 // Of a queue of net_af_xdp: its fill ring, and what it was sending.
 constexpr uint64_t kXdpBuffersKept = 2 * 2'048;
 constexpr uint32_t kPageBytes = 4'096;
@@ -40,13 +40,6 @@ std::vector<std::string> offload_names(uint64_t offloads, const char* (*name_of)
   std::vector<std::string> names;
   for (; offloads != 0; offloads &= offloads - 1) names.emplace_back(name_of(offloads & -offloads));
   return names;
-}
-
-// The bytes of a frame, FCS included, that the device does not count as MTU; as ethdev itself computes it.
-uint32_t overhead_bytes(const rte_eth_dev_info& offered) {
-  if (offered.max_mtu != UINT16_MAX && offered.max_rx_pktlen > offered.max_mtu)
-    return offered.max_rx_pktlen - offered.max_mtu;
-  return kEthernetHeaderBytes + kFcsBytes;
 }
 
 }  // namespace
@@ -93,7 +86,8 @@ Status Device::prepare() {
   if (auto checked = check_device_files(devargs_); !checked) return checked;
   if (auto prepared = prepare_kernel_interface(); !prepared) return prepared;
   uint16_t taken = 0;
-  if (!is_pci(devargs_) && rte_eth_dev_get_port_by_name(devargs_.device.c_str(), &taken) == 0)
+  if (!settings_.existing && !is_pci(devargs_) &&
+      rte_eth_dev_get_port_by_name(devargs_.device.c_str(), &taken) == 0)
     return fail(EEXIST, "devargs '{}': the device {} exists already: give it another number",
                 settings_.devargs, devargs_.device);
   if (!devargs_.is_of("net_bonding")) return {};
@@ -157,8 +151,11 @@ Status Device::prepare_packet_socket() {
 Status Device::probe(const EalErrorScope& words) {
   info_.devargs = devargs_.text();
   if (is_packet_socket()) ring_drops_.emplace();
-  if (const int error = rte_dev_probe(info_.devargs.c_str()); error != 0)
-    return probe_error(devargs_, error, words.reason());
+  // The EAL looks for the kernel's modules when it starts, and never again by itself.
+  if (is_pci(devargs_) && rte_vfio_is_enabled("vfio") == 0) rte_vfio_enable("vfio");
+  if (!settings_.existing)
+    if (const int error = rte_dev_probe(info_.devargs.c_str()); error != 0)
+      return probe_error(devargs_, error, words.reason());
   rte_dev_iterator iterator{};
   RTE_ETH_FOREACH_MATCHING_DEV(info_.port, devargs_.device.c_str(), &iterator) {
     rte_eth_iterator_cleanup(&iterator);
@@ -185,7 +182,7 @@ Status Device::plan(const rte_eth_dev_info& offered) {
     if (!bytes) return std::unexpected(bytes.error());
     room_.ring_frame = bytes->value_or(kMemifBufferBytes);
   } else if (counts_mtu()) {
-    const uint32_t overhead = overhead_bytes(offered);
+    const uint32_t overhead = frame_overhead(offered.max_rx_pktlen, offered.max_mtu);
     room_.header_bytes = overhead - kFcsBytes;
     room_.least_mtu = std::max<uint32_t>(offered.min_mtu, room_.least_mtu);
     room_.most_mtu = std::min<uint32_t>(offered.max_mtu, offered.max_rx_pktlen - overhead);
@@ -220,7 +217,9 @@ Status Device::configure(const rte_eth_dev_info& offered, const EalErrorScope& w
   if (error != 0) return device_error(devargs_, "can not be configured", error, words.reason());
   info_.rx_offloads = offload_names(wanted.rxmode.offloads, rte_eth_dev_rx_offload_name);
   info_.tx_offloads = offload_names(wanted.txmode.offloads, rte_eth_dev_tx_offload_name);
+  // Settled until it is closed, and with it what set_mtu() accepts.
   room_.scatter = limits_.needs_scatter;
+  if (const auto settled = plan_frames(settings_.mtu, room_)) limits_.most_mtu = settled->most_mtu;
   return {};
 }
 
@@ -264,6 +263,7 @@ Status Device::start(const rte_eth_dev_info& offered, const EalErrorScope& words
   started_ = true;
   info_.most_mac_filters = offered.max_mac_addrs > 0 ? offered.max_mac_addrs - 1 : 0;
   settle_mac();
+  info_.first_mac = info_.mac;
   settle_promiscuous();
   return {};
 }
@@ -276,8 +276,10 @@ void Device::settle_mac() {
   rte_eth_macaddr_get(info_.port, &address);
   if (rte_is_zero_ether_addr(&address) || rte_is_multicast_ether_addr(&address)) {
     rte_eth_random_addr(address.addr_bytes);
-    rte_eth_dev_default_mac_addr_set(info_.port, &address);
-    info_.notes.emplace_back("the device has no MAC address: a random one was given");
+    takes_mac_ = rte_eth_dev_default_mac_addr_set(info_.port, &address) == 0;
+    info_.notes.emplace_back(takes_mac_
+                                 ? "the device has no MAC address: a random one was given"
+                                 : "the device has no MAC address and takes none: its interface has a random one");
   }
   info_.mac = load_mac(address.addr_bytes);
   if (!shares_mac_with_kernel()) return;
@@ -286,12 +288,22 @@ void Device::settle_mac() {
                                     format_mac(load_mac(address.addr_bytes)), format_mac(info_.mac)));
 }
 
-// Multicast always: neighbour discovery lives on it.
+// Multicast always: neighbour discovery lives on it. Drivers on kernel interfaces know promiscuous mode alone.
 void Device::settle_promiscuous() {
-  rte_eth_allmulticast_enable(info_.port);
+  takes_all_multicast_ = rte_eth_allmulticast_enable(info_.port) == 0;
   if (auto applied = apply_promiscuous(); !applied && applied.error().code != EOPNOTSUPP)
     info_.warnings.push_back(
         fmt::format("{}: frames to other MAC addresses may not arrive", applied.error().text));
+  if (!info_.promiscuous_reason.empty())
+    info_.warnings.push_back(fmt::format("stays promiscuous: {}", info_.promiscuous_reason));
+}
+
+// Why it could not do without, as far as that is the device alone.
+std::string_view Device::promiscuous_for_good() const noexcept {
+  if (!takes_mac_) return "the device does not take a MAC address";
+  if (!takes_all_multicast_)
+    return "the device cannot be told to receive all multicast, which neighbour discovery needs";
+  return {};
 }
 
 Status Device::apply_promiscuous() {
@@ -301,12 +313,16 @@ Status Device::apply_promiscuous() {
     filter_.clear(info_.port);
   else
     info_.promiscuous_reason = filter_.apply(info_.port, wanted_filter_, info_.most_mac_filters);
+  if (!settings_.promiscuous && info_.promiscuous_reason.empty())
+    info_.promiscuous_reason = promiscuous_for_good();
   info_.mac_filters = filter_.size();
   const bool on = settings_.promiscuous || !info_.promiscuous_reason.empty();
   int error = 0;
   if (on != (rte_eth_promiscuous_get(info_.port) == 1))
     error = on ? rte_eth_promiscuous_enable(info_.port) : rte_eth_promiscuous_disable(info_.port);
   info_.promiscuous = rte_eth_promiscuous_get(info_.port) == 1;
+  // It has no such mode either: a ring or a file, which filters nothing.
+  if (error == -ENOTSUP && info_.promiscuous_reason == promiscuous_for_good()) info_.promiscuous_reason.clear();
   if (error == 0 || on != settings_.promiscuous) return {};
   return fail(error == -ENOTSUP ? EOPNOTSUPP : -error, "{}: promiscuous {}: {} refuses it: {}",
               settings_.name, on ? "on" : "off", devargs_.device, std::strerror(-error));

@@ -72,6 +72,7 @@ class Device {
   void settle_mac();
   void settle_promiscuous();
   Status apply_promiscuous();
+  std::string_view promiscuous_for_good() const noexcept;
   void watch_removal();
   void look_for_removal();
   void describe(const rte_eth_dev_info& offered);
@@ -96,6 +97,8 @@ class Device {
   std::optional<KernelInterface> kernel_;  // as it was before the device was opened
   std::optional<PacketRingDrops> ring_drops_;
   BondMembers members_;
+  bool takes_mac_ = true;
+  bool takes_all_multicast_ = true;
   MacFilter filter_;
   MacFilterRequest wanted_filter_;
   std::vector<uint32_t> kernel_ifindexes_;  // it is gone when all of these are

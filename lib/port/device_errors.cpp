@@ -2,6 +2,7 @@
 #include "port/device_errors.hpp"
 
 #include <fcntl.h>
+#include <rte_eal.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -19,16 +20,16 @@ std::string count_of(uint32_t count, std::string_view what) {
 
 // What the kernel knows of a PCI device that the EAL did not take.
 std::string pci_advice(const std::string& address) {
-  const std::string full = address.size() == 7 ? "0000:" + address : address;
-  const std::filesystem::path device = "/sys/bus/pci/devices/" + full;
+  const std::filesystem::path device = "/sys/bus/pci/devices/" + address;
   std::error_code error;
   if (!std::filesystem::exists(device, error))
     return "this machine has no such PCI device (lspci -D lists them)";
   const std::string driver = std::filesystem::read_symlink(device / "driver", error).filename();
+  if (rte_eal_has_pci() == 0) return "eal.args, or what follows '--', has --no-pci";
   if (driver == "vfio-pci" || driver == "uio_pci_generic")
-    return "PCI devices are taken when the daemon starts: name it there";
+    return fmt::format("it is bound to {}, and DPDK does not take it", driver);
   return fmt::format("it is bound to {}: dpdk-devbind.py -b vfio-pci {}",
-                     driver.empty() ? "no driver" : driver, full);
+                     driver.empty() ? "no driver" : driver, address);
 }
 
 }  // namespace

@@ -18,6 +18,9 @@ namespace mayfly {
 namespace {
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
+// No machine has it. A list of allowed devices keeps the EAL off all others; --no-pci would keep it off those
+// that are added later, too.
+constexpr std::string_view kNoPciDevice = "ffff:ff:1f.7";
 
 std::string join(const std::vector<int>& cpus) {
   std::string text;
@@ -66,6 +69,15 @@ bool is_pci_devargs(std::string_view devargs) noexcept {
   return matches("hhhh:hh:hh.h") || matches("hh:hh.h");
 }
 
+std::string with_full_pci_address(std::string_view devargs) {
+  if (!is_pci_devargs(devargs)) return std::string(devargs);
+  const size_t end = std::min(devargs.find(','), devargs.size());
+  std::string address(devargs.substr(0, end));
+  std::ranges::transform(address, address.begin(), [](unsigned char c) { return std::tolower(c); });
+  const bool has_domain = std::ranges::count(address, ':') == 2;
+  return (has_domain ? "" : "0000:") + address + std::string(devargs.substr(end));
+}
+
 std::vector<std::string> eal_arguments(const EalSettings& settings, std::string_view file_prefix) {
   std::vector<std::string> arguments{settings.program,        "--lcores", lcore_map(settings),
                                      "--main-lcore",          "0",        "--file-prefix",
@@ -76,14 +88,12 @@ std::vector<std::string> eal_arguments(const EalSettings& settings, std::string_
     arguments.push_back(fmt::format("{}", (settings.memory_bytes + kMiB - 1) / kMiB));
   }
   if (!settings.telemetry) arguments.emplace_back("--no-telemetry");
-  bool pci = false;
+  arguments.insert(arguments.end(), {"-a", std::string(kNoPciDevice)});
   for (const std::string& devargs : settings.port_devargs) {
     if (!is_pci_devargs(devargs)) continue;
     arguments.emplace_back("-a");
-    arguments.push_back(devargs);
-    pci = true;
+    arguments.push_back(with_full_pci_address(devargs));
   }
-  if (!pci) arguments.emplace_back("--no-pci");
   arguments.insert(arguments.end(), settings.extra_args.begin(), settings.extra_args.end());
   return arguments;
 }

@@ -37,6 +37,10 @@ constexpr unsigned worker_lcore(uint32_t worker) noexcept {
 // "0000:03:00.0" or "03:00.0", arguments may follow.
 bool is_pci_devargs(std::string_view devargs) noexcept;
 
+// As DPDK and the kernel write it, with domain and in small letters, where the devargs are of a PCI device:
+// DPDK compares names. Others come back unchanged.
+std::string with_full_pci_address(std::string_view devargs);
+
 // The command line of the EAL, the program's name first.
 std::vector<std::string> eal_arguments(const EalSettings& settings, std::string_view file_prefix);
 

@@ -33,6 +33,12 @@ struct FrameLimits {
   std::array<uint32_t, kMostTags + 1> mtu_by_tags{};
 };
 
+constexpr uint32_t kFcsBytes = 4;
+
+// The bytes of a frame, FCS included, that a device does not count as MTU: the difference of the largest that
+// it tells of.
+uint32_t frame_overhead(uint32_t most_frame, uint32_t most_mtu) noexcept;
+
 // ERANGE names the range and what limits it.
 Result<FrameLimits> plan_frames(uint32_t mtu, const FrameRoom& room);
 

@@ -32,6 +32,8 @@ struct PortSettings {
   uint32_t tx_descriptors = 1'024;
   uint32_t mtu = 1'500;
   bool promiscuous = true;
+  // The ethdev is there: whoever has the daemon in its process made it. It goes with the port all the same.
+  bool existing = false;
 };
 
 // What the device counts itself. Packets that Mayfly had in hand are counted by the workers.
@@ -62,6 +64,7 @@ struct PortInfo {
   std::string kernel_interface;  // the one it sits on; empty: none
   int numa_node = -1;            // -1: any
   Mac mac = 0;
+  Mac first_mac = 0;  // when it was opened
 
   bool link_up = false;  // true where the device cannot tell
   bool full_duplex = false;

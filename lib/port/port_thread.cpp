@@ -71,13 +71,17 @@ bool PortThread::take(PortReply* reply) {
   return replies_.pop(reply);
 }
 
+void PortThread::reply(PortReply reply) {
+  replies_.push(std::move(reply));
+  eventfd_write(completion_fd_, 1);
+}
+
 void PortThread::run() {
   settle_thread(cpus_);
   while (true) {
     PortRequest request;
-    if (requests_.pop(&request)) {
-      replies_.push(serve(request));
-      eventfd_write(completion_fd_, 1);
+    if (next(&request)) {
+      reply(serve(request));
     } else if (stopping_.load(std::memory_order_acquire)) {
       break;
     } else {

@@ -72,6 +72,11 @@ class PortThread {
   uint64_t buffers_kept() const noexcept { return buffers_kept_.load(std::memory_order_relaxed); }
   int completion_fd() const noexcept { return completion_fd_; }
 
+  // The thread's own side: the next request, and its answer. A test that never calls start() stands in for
+  // the thread with these.
+  bool next(PortRequest* request) { return requests_.pop(request); }
+  void reply(PortReply reply);
+
  private:
   void run();
   PortReply serve(const PortRequest& request);

@@ -30,7 +30,8 @@ constexpr std::array kNeeds = {
     Need{"net_tap", CAP_NET_ADMIN, "CAP_NET_ADMIN"},
 };
 
-// The rings of packet sockets are locked, and so are the packet buffers that an XDP socket shares.
+// The rings of packet sockets are locked, and so are the packet buffers that an XDP socket or a NIC on vfio
+// shares.
 std::string memory_lock_limit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return {};
@@ -43,8 +44,7 @@ std::string memory_lock_limit() {
 // The file of a PCI device's IOMMU group, if it is there and cannot be opened.
 std::string unreadable_iommu_group(const std::string& address) {
   std::error_code error;
-  const std::string full = address.size() == 7 ? "0000:" + address : address;
-  const auto group = std::filesystem::read_symlink("/sys/bus/pci/devices/" + full + "/iommu_group", error);
+  const auto group = std::filesystem::read_symlink("/sys/bus/pci/devices/" + address + "/iommu_group", error);
   if (error) return {};
   const std::string file = "/dev/vfio/" + group.filename().string();
   return access(file.c_str(), F_OK) == 0 && access(file.c_str(), R_OK | W_OK) != 0 ? file : std::string();
@@ -63,7 +63,9 @@ bool has_capability(int capability) noexcept {
 std::string missing_privilege(const Devargs& devargs, std::string_view reason) {
   if (is_pci_devargs(devargs.device)) {
     const std::string file = unreadable_iommu_group(devargs.device);
-    return file.empty() ? "" : fmt::format(": this process has no right to open {}", file);
+    if (!file.empty()) return fmt::format(": this process has no right to open {}", file);
+    const bool mapping = reason.find("DMA remapping") != std::string_view::npos;
+    return mapping && !has_capability(CAP_IPC_LOCK) ? memory_lock_limit() : "";
   }
   if (devargs.is_of("net_pcap") && devargs.kernel_interface().empty()) return {};
   std::string names;

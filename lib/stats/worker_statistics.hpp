@@ -11,17 +11,12 @@
 #include <atomic>
 #include <cstdint>
 
+#include "stats/counter.hpp"
 #include "stats/drop_reason.hpp"
 #include "stats/drop_table.hpp"
+#include "stats/stage_counters.hpp"
 
 namespace mayfly {
-
-using Counter = std::atomic<uint64_t>;
-
-// The owner's increment: a load and a store.
-inline void bump(Counter& counter, uint64_t by = 1) noexcept {
-  counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
-}
 
 // One cache line per (worker, interface).
 struct alignas(64) InterfaceCounters {
@@ -84,6 +79,7 @@ struct WorkerStatistics {
   Totals totals;  // the worker's own; everybody else reads published
   PublishedTotals published;
   DropTable drops;
+  StageCounters stages;
 
   // Worker: takes or releases a reference of its own; only it changes this word.
   void hold(uint32_t ifindex) noexcept {

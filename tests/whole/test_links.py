@@ -19,7 +19,7 @@ def routes(mayfly, words=""):
 def test_a_lender_that_is_gone_is_none(mayfly):
     mayfly.batch("link add lo1 type dummy", "link add a unnumbered lo1 type dummy", "link add b type dummy")
     assert mayfly.link("a")["unnumbered"] == "lo1"
-    mayfly.refuse("link set b unnumbered a", "'a' is unnumbered itself")
+    mayfly.refuse("link set lo1 unnumbered a", "'a'", "uses the addresses of 'lo1' itself")
     mayfly("link del lo1")
     assert "unnumbered" not in mayfly.link("a")
     mayfly("link set b unnumbered a")

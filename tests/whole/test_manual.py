@@ -282,7 +282,7 @@ def test_mode_and_lists(tmp_path):
 # All pages
 
 
-@pytest.mark.parametrize("name", ["mayfly.8", "mayflyd.8", "mayflyd.yaml.5"])
+@pytest.mark.parametrize("name", ["mayfly.8", "mayflyd.8", "mayfly-perf.8", "mayflyd.yaml.5"])
 def test_page_renders(tmp_path, name):
     if shutil.which("scdoc") is None:
         pytest.skip("scdoc is not installed")

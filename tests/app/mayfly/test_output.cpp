@@ -468,8 +468,8 @@ TEST(Pages, SurviveEmptyAnswers) {
     else
       reply.acknowledge(request);
   });
-  for (const char* line : {"status", "reclaim", "reclaim wait", "port", "stats", "stats drops", "link count",
-                           "link which port0 5", "netns list"}) {
+  for (const char* line : {"status", "reclaim", "reclaim wait", "port", "stats", "stats drops",
+                           "stats stages", "link count", "link which port0 5", "netns list"}) {
     const Outcome text = run(daemon, line);
     EXPECT_EQ(text.status, kExitOk) << line;
     EXPECT_FALSE(text.output.empty()) << line;

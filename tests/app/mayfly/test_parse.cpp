@@ -428,6 +428,7 @@ TEST(Reclaim, WaitsWithATimeout) {
 TEST(Objects, AreAbbreviatedWhereNobodyCanMistakeThem) {
   EXPECT_EQ(Parsed("stats").command(), protocol::kCmdStats);
   EXPECT_EQ(Parsed("stats drops").command(), protocol::kCmdDrops);
+  EXPECT_EQ(Parsed("stats stages").command(), protocol::kCmdStages);
   EXPECT_EQ(Parsed("status").command(), protocol::kCmdStatus);
   EXPECT_EQ(Parsed("p").command(), protocol::kCmdPortShow);
   EXPECT_EQ(Parsed("rec").command(), protocol::kCmdReclaimShow);
@@ -444,6 +445,19 @@ TEST(Objects, AreAbbreviatedWhereNobodyCanMistakeThem) {
   EXPECT_FALSE(Parsed("stats drops now").ok());
   EXPECT_FALSE(Parsed("status show now").ok());
   EXPECT_FALSE(Parsed("port show a b").ok());
+}
+
+TEST(Stages, AreSwitchedByOneWord) {
+  const auto set = [](const char* line) { return Parsed(line).attributes<genlmsghdr>(); };
+  for (const char* line : {"stats stages on", "stats stages off", "stats stages reset"})
+    EXPECT_EQ(Parsed(line).command(), protocol::kCmdStagesSet) << line;
+  EXPECT_EQ(set("stats stages on").number(protocol::kStagesOn), 1u);
+  EXPECT_EQ(set("stats stages off").number(protocol::kStagesOn), 0u);
+  EXPECT_FALSE(set("stats stages off").has(protocol::kStagesReset));
+  EXPECT_TRUE(set("stats stages reset").has(protocol::kStagesReset));
+  EXPECT_FALSE(set("stats stages reset").has(protocol::kStagesOn));
+  EXPECT_TRUE(contains(Parsed("stats stages frog").error(), "'frog': expected on, off or reset"));
+  EXPECT_TRUE(contains(Parsed("stats stages on off").error(), "unknown word 'off'"));
 }
 
 TEST(Objects, AllHaveHelp) {

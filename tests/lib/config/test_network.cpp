@@ -333,5 +333,29 @@ TEST(Network, DumpsLoadBackWhateverIsInThem) {
   }
 }
 
+// What a daemon can hold a dump can say: the lists' limits are far beyond what 16 MiB of text could.
+TEST(Network, ADumpOfManyLoadsBack) {
+  constexpr unsigned kMembers = 120'000;
+  Config config;
+  NetworkNamespace& netns = config.network.namespaces.emplace_back();
+  netns.name = "default";
+  for (unsigned n = 0; n < kMembers; ++n) {
+    NetworkLink& element = netns.links.emplace_back();
+    element.link.kind = find_kind_description("dummy");
+    element.link.name = fmt::format("d{}", n);
+    element.link.up = true;
+    element.link.alias = std::string(100, 'x');
+    NetworkAddress& address = netns.addresses.emplace_back();
+    address.prefix = IpPrefix(IpAddress(Ipv4{0x0a000000 + n}), 32);
+    address.device = element.link.name;
+  }
+  const std::string text = dump_config(config);
+  EXPECT_GT(text.size(), size_t{16} << 20);
+  const auto loaded = parse_config(text, "f.yaml");
+  ASSERT_TRUE(loaded.has_value()) << loaded.error().text;
+  EXPECT_EQ(loaded->network.namespaces.at(0).links.size(), kMembers);
+  EXPECT_EQ(loaded->network.namespaces.at(0).addresses.size(), kMembers);
+}
+
 }  // namespace
 }  // namespace mayfly

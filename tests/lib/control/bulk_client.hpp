@@ -86,13 +86,21 @@ inline void put_item(RequestMessage& message, const Row& row) {
 
 class BulkClient {
  public:
-  explicit BulkClient(ControlWorld& world) : client_(world, NETLINK_GENERIC) {}
+  explicit BulkClient(ControlWorld& world, const char* netns = "default")
+      : client_(world, NETLINK_GENERIC, netns) {}
 
   BulkAnswer send(RequestMessage& message) {
-    message.header()->nlmsg_flags |= NLM_F_ACK;
+    post(message);
+    return finish();
+  }
+  // The message is handled, and nothing of what it starts is done.
+  void begin(RequestMessage& message) {
+    post(message);
+    client_.connection().run(Deadline::after_ns(0));
+  }
+  BulkAnswer finish() {
     BulkAnswer answer;
-    const std::vector<std::byte> bytes =
-        client_.exchange({reinterpret_cast<const std::byte*>(message.header()), message.size()});
+    const std::vector<std::byte> bytes = client_.finish();
     int left = static_cast<int>(bytes.size());
     for (auto* at = reinterpret_cast<const nlmsghdr*>(bytes.data()); mnl_nlmsg_ok(at, left);
          at = mnl_nlmsg_next(at, &left))
@@ -139,6 +147,10 @@ class BulkClient {
   TestClient& client() noexcept { return client_; }
 
  private:
+  void post(RequestMessage& message) {
+    message.header()->nlmsg_flags |= NLM_F_ACK;
+    client_.post({reinterpret_cast<const std::byte*>(message.header()), message.size()});
+  }
   static void read(const nlmsghdr& message, BulkAnswer& answer) {
     if (message.nlmsg_type == NLMSG_ERROR) {
       answer.code = -static_cast<const nlmsgerr*>(mnl_nlmsg_get_payload(&message))->error;

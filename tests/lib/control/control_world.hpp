@@ -72,6 +72,7 @@ class ControlWorld {
 
   Dataplane& dataplane() noexcept { return *dataplane_; }
   InterfaceTable& interfaces() noexcept { return *interfaces_; }
+  PortThread& port_thread() noexcept { return *port_thread_; }
   uint32_t port() const noexcept { return port_; }
   MessageRing<WorkerMessage>& from_worker() noexcept { return to_control_; }
 
@@ -149,7 +150,7 @@ class ControlWorld {
 // The client's end of a connection to a world; the hello is done by the constructor.
 class TestClient {
  public:
-  TestClient(ControlWorld& world, uint32_t family) : world_(world) {
+  TestClient(ControlWorld& world, uint32_t family, const char* netns = "default") : world_(world) {
     int ends[2];
     MAYFLY_CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends) == 0, "no socket pair");
     fd_ = ends[0];
@@ -159,6 +160,7 @@ class TestClient {
     hello->nlmsg_type = protocol::kMsgHello;
     mnl_attr_put_u32(hello, protocol::kHelloVersion, protocol::kVersion);
     mnl_attr_put_u32(hello, protocol::kHelloFamily, family);
+    mnl_attr_put_strz(hello, protocol::kHelloNetns, netns);
     exchange({reinterpret_cast<const std::byte*>(buffer), hello->nlmsg_len});
   }
   ~TestClient() {
@@ -171,11 +173,15 @@ class TestClient {
   // Sends one datagram and runs the connection until nothing is left to do; returns what came back.
   std::vector<std::byte> exchange(std::span<const std::byte> datagram) {
     post(datagram);
+    return finish();
+  }
+  // Runs the connection and teardown until it has nothing to do; returns what came back.
+  std::vector<std::byte> finish() {
     std::vector<std::byte> answers;
     for (int idle = 0; idle < 3;) {
       const bool more = connection_->run(Deadline::after_ns(kNsPerMs));
       world_.dataplane().reclaim.collect(Deadline::never());
-      idle = more || receive(answers) ? 0 : idle + 1;
+      idle = more || receive(answers) || !connection_->idle() ? 0 : idle + 1;
     }
     return answers;
   }

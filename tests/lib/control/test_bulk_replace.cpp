@@ -460,6 +460,50 @@ TEST(BulkReplace, IsWholeWhenItsClientDies) {
   EXPECT_GT(done_rounds, 0u);
 }
 
+RequestMessage dressed_template(unsigned members, unsigned of_each) {
+  RequestMessage message;
+  message.begin_generic(protocol::kCmdLinkBulkAdd);
+  message.put_string(protocol::kBulkName, "d{}");
+  message.put_u64(protocol::kBulkCount, members);
+  message.put_flag(protocol::kBulkUp);
+  put_template(message, {.name = ""});
+  for (unsigned i = 0; i < of_each; ++i) {
+    put_prefix(message, protocol::kBulkAddress, fmt::format("10.{}.{}.1/32", i / 256, i % 256), 65'536);
+    put_prefix(message, protocol::kBulkRoute, fmt::format("2001:db8:{:x}::/64", i), 65'536, 64);
+    const RequestMessage::Nest neighbour(message, protocol::kBulkNeighbour);
+    const uint32_t address = htonl(0x0a000002 + (i << 8));
+    const uint8_t mac[6] = {2, 0, 0, 0, 0, 1};
+    message.put(protocol::kDressAddress, &address, sizeof address);
+    message.put(protocol::kDressLladdr, mac, sizeof mac);
+  }
+  return message;
+}
+
+// What one message can make a member wear is bounded, and how long a slice is does not depend on it.
+TEST(BulkAdd, HeavyMembersAreFewInASlice) {
+  ControlWorld world;
+  BulkClient client(world);
+  for (const unsigned too_many : {unsigned{Dressing::kMostOfEach} + 1, 300U}) {
+    RequestMessage message = dressed_template(10, too_many);
+    ASSERT_FALSE(message.overflown());
+    const BulkAnswer answer = client.send(message);
+    EXPECT_EQ(answer.code, E2BIG);
+    EXPECT_EQ(answer.text, fmt::format("addr: given {} times, accepted 0..16", too_many));
+    EXPECT_FALSE(answer.has_result);
+  }
+  constexpr unsigned kMembers = 60;
+  RequestMessage message = dressed_template(kMembers, Dressing::kMostOfEach);
+  client.begin(message);
+  uint32_t slices = 0;
+  for (uint32_t before = world.interfaces().live(); !client.client().connection().idle();
+       before = world.interfaces().live(), ++slices) {
+    client.client().connection().run(Deadline::after_ns(0));
+    EXPECT_LE(world.interfaces().live(), before + 1) << "several in one step";
+  }
+  EXPECT_GE(slices, 2 * kMembers) << "each pass";
+  EXPECT_EQ(client.finish().changed, kMembers);
+}
+
 // Memory that runs out in the middle of the second pass.
 TEST(BulkAdd, TakesBackWhatAppearedWhenRoutesRunOut) {
   ControlWorld world({}, 1'000, 50);

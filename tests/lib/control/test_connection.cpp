@@ -133,5 +133,48 @@ TEST(Connection, ADeleteUnderWayIsFinishedWhenItsListEnds) {
   EXPECT_EQ(table.find(&dataplane.netnses.initial(), "port0"), world.port());
 }
 
+// Marks are taken off as they are put on, in slices.
+TEST(Connection, GivingUpADeleteIsSliced) {
+  constexpr uint32_t kChildren = 3'000;
+  ControlWorld world;
+  InterfaceTable& table = world.interfaces();
+  InterfaceSpec spec;
+  spec.kind = *find_kind("vlan");
+  spec.netns = &world.dataplane().netnses.initial();
+  spec.parent = world.port();
+  spec.name = "parent";
+  spec.values.set(1, 4000);
+  const uint32_t parent = *table.claim(spec);
+  table.commit(parent);
+  spec.parent = parent;
+  std::string name;
+  for (uint32_t n = 1; n <= kChildren; ++n) {
+    name = fmt::format("c{}", n);
+    spec.name = name;
+    spec.values.set(1, static_cast<uint16_t>(n));
+    table.commit(*table.claim(spec));
+  }
+  const auto marked = [&] {
+    uint32_t count = 0;
+    for (uint32_t at = table.next(1); at != kNoInterface; at = table.next(at + 1))
+      if (table.state(at) == InterfaceState::marked) ++count;
+    return count;
+  };
+  TestClient client(world, NETLINK_ROUTE);
+  Datagram datagram;
+  datagram.remove("parent");
+  client.post(datagram.bytes());
+  while (marked() < kChildren / 2) client.connection().run(Deadline::after_ns(0));
+  client.connection().close("gone");
+  uint32_t slices = 0;
+  for (uint32_t before = marked(); !client.connection().finished(); before = marked(), ++slices) {
+    client.connection().run(Deadline::after_ns(0));
+    EXPECT_LE(before - marked(), 64u);
+  }
+  EXPECT_GT(slices, kChildren / 2 / 64);
+  EXPECT_EQ(marked(), 0u);
+  EXPECT_EQ(table.live(), kChildren + 2);
+}
+
 }  // namespace
 }  // namespace mayfly

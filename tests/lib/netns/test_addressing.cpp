@@ -416,7 +416,8 @@ TEST_F(AddressingTest, UnnumberedInterfacesBorrow) {
   EXPECT_EQ(addressing->lender_of(other), kNoInterface);
   ASSERT_TRUE(addressing->set_unnumbered(other, dummy).has_value());
   EXPECT_EQ(addressing->lender_of(other), dummy);
-  EXPECT_EQ(addressing->set_unnumbered(dummy, other).error().text, "unnumbered 'd1': is unnumbered itself");
+  EXPECT_EQ(addressing->set_unnumbered(dummy, other).error().text,
+            "unnumbered 'd1': that uses the addresses of 'd0' itself, directly or over others");
   EXPECT_TRUE(own(other, "10.0.0.1"));
   EXPECT_TRUE(own(other, "2001:db8::1"));
   EXPECT_FALSE(own(other, "fe80::ff:fe00:1")) << "a link-local address stays on its link";

@@ -59,20 +59,10 @@ TEST(Eal, ArgumentsWithoutHugepages) {
   settings.control_cpus = {0, 1};
   settings.port_devargs = {"net_null0"};
   settings.extra_args = {"--log-level", "7"};
-  const std::vector<std::string> expected = {"mayflyd",
-                                             "--lcores",
-                                             "0@(0,1),1@2,2@3",
-                                             "--main-lcore",
-                                             "0",
-                                             "--file-prefix",
-                                             "p",
-                                             "--no-huge",
-                                             "-m",
-                                             "256",
-                                             "--no-telemetry",
-                                             "--no-pci",
-                                             "--log-level",
-                                             "7"};
+  const std::vector<std::string> expected = {
+      "mayflyd",        "--lcores", "0@(0,1),1@2,2@3", "--main-lcore", "0",
+      "--file-prefix",  "p",        "--no-huge",       "-m",           "256",
+      "--no-telemetry", "-a",       "ffff:ff:1f.7",    "--log-level",  "7"};
   EXPECT_EQ(eal_arguments(settings, "p"), expected);
 }
 
@@ -82,11 +72,20 @@ TEST(Eal, OnlyNamedPciDevicesAreAllowed) {
   settings.telemetry = true;
   settings.worker_cpus = {1};
   settings.control_cpus = {0};
-  settings.port_devargs = {"0000:03:00.0,x=1", "net_null0", "04:00.1"};
-  const std::vector<std::string> expected = {"mayflyd", "--lcores",         "0@(0),1@1", "--main-lcore",
-                                             "0",       "--file-prefix",    "p",         "--in-memory",
-                                             "-a",      "0000:03:00.0,x=1", "-a",        "04:00.1"};
+  settings.port_devargs = {"0000:03:00.0,x=1", "net_null0", "0A:00.1"};
+  const std::vector<std::string> expected = {
+      "mayflyd", "--lcores",     "0@(0),1@1", "--main-lcore",     "0",  "--file-prefix", "p", "--in-memory",
+      "-a",      "ffff:ff:1f.7", "-a",        "0000:03:00.0,x=1", "-a", "0000:0a:00.1"};
   EXPECT_EQ(eal_arguments(settings, "p"), expected);
+}
+
+TEST(Devargs, APciAddressIsTheSameHoweverItIsWritten) {
+  for (const char* const text : {"0000:0a:00.1", "0a:00.1", "0A:00.1", "0000:0A:00.1"}) {
+    EXPECT_EQ(Devargs::parse(text).device, "0000:0a:00.1") << text;
+    EXPECT_EQ(Devargs::parse(std::string(text) + ",x=AB").text(), "0000:0a:00.1,x=AB") << text;
+  }
+  EXPECT_EQ(Devargs::parse("ab12:03:00.0").device, "ab12:03:00.0");
+  EXPECT_EQ(Devargs::parse("net_Null0").device, "net_Null0");
 }
 
 TEST(Devargs, ReadsAndWrites) {
@@ -217,6 +216,13 @@ FrameRoom device_room(uint32_t most_mtu, uint32_t buffer_bytes) {
   room.most_mtu = most_mtu;
   room.buffer_bytes = buffer_bytes;
   return room;
+}
+
+TEST(FrameLimits, OverheadIsWhatADeviceDoesNotCountAsMtu) {
+  EXPECT_EQ(frame_overhead(9'234, 9'216), 18u);
+  EXPECT_EQ(frame_overhead(9'728, 9'702), 26u);
+  EXPECT_EQ(frame_overhead(1'518, UINT16_MAX), 18u) << "the driver tells of no largest MTU";
+  EXPECT_EQ(frame_overhead(16'384, 9'000), 18u) << "net_vmxnet3";
 }
 
 TEST(FrameLimits, TheDeviceIsConfiguredForTwoTags) {

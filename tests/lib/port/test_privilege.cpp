@@ -77,6 +77,9 @@ TEST(Privilege, BlamesLockedMemoryOnlyForMappings) {
         missing_privilege(devargs, "call to mmap failed").contains("may have 1 MiB: raise the limit"));
     EXPECT_EQ(missing_privilege(devargs, "no such device"), "");
     EXPECT_EQ(missing_privilege(Devargs::parse("net_null0"), "call to mmap failed"), "");
+    const Devargs nic = Devargs::parse("0000:ff:1f.7");
+    EXPECT_TRUE(missing_privilege(nic, "Cannot set up DMA remapping, error 12").contains("may have 1 MiB"));
+    EXPECT_EQ(missing_privilege(nic, "Cannot find device"), "");
   });
   setrlimit(RLIMIT_MEMLOCK, &before);
 }
