@@ -41,7 +41,7 @@ constexpr std::array<DropReasonDescription, kDropReasons> kDescriptions = {{
     {"icmp_invalid", "input", "malformed ICMP, or a wrong ICMP checksum"},
     {"local_unknown", "input", "for one of our addresses, but nothing here handles it"},
     {"mtu_exceeded", "route", "longer than the MTU of the interface it leaves by"},
-    {"neighbour_queue_full", "neighbour", "more packets than may wait for one neighbour, or in all"},
+    {"neighbour_queue_full", "neighbour", "more packets than may wait for one neighbour, of one interface or in all"},
     {"neighbour_failed", "neighbour", "nobody answered the ARP requests or solicitations: mayfly neigh show"},
     {"neighbour_no_source", "neighbour", "the interface has no address to ask for neighbours from"},
     {"interface_gone", "neighbour", "the interface was deleted or set down while packets were on their way"},

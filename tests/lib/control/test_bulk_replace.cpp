@@ -9,6 +9,7 @@
 
 #include "../base/seed.hpp"
 #include "bulk_client.hpp"
+#include "control/bulk_dressing.hpp"
 #include "iface/address_list.hpp"
 
 namespace mayfly {

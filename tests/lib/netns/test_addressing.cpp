@@ -229,7 +229,7 @@ TEST_F(AddressingTest, TheFirstAddressOfASubnetGivesItsRoutes) {
           v4 ? std::array<uint8_t, 3>{24, 26, 32} : std::array<uint8_t, 3>{64, 120, 128};
       const uint32_t number = static_cast<uint32_t>(random() % (4 * count));
       const IpAddress address = v4 ? IpAddress(static_cast<Ipv4>(0x0a000001 + number))
-                                   : IpAddress(Ipv6{0x20010db8'00000000 + number / 64, 1 + number});
+                                   : IpAddress(Ipv6{0x20010db8'00000000U + number / 64, 1 + number});
       const IpPrefix given(address, lengths[random() % 3]);
       if (addressing->add(dummy, given, kNoDad, retired).has_value()) added.push_back(given);
       if (added.size() % 64 == 0) commit();

@@ -120,7 +120,7 @@ TEST_F(HostileAddresses, InARowDoNotCollide) {
     park(1, IpAddress(static_cast<Ipv4>(0x0a000000 + n)));
     park(1, IpAddress(static_cast<Ipv4>(0x0a000000 + (n << 12))));
     park(1, IpAddress(Ipv6{0x20010db8'00000000, n}));
-    park(1, IpAddress(Ipv6{0x20010db8'00000000 + n, 1}));
+    park(1, IpAddress(Ipv6{0x20010db8'00000000U + n, 1}));
   }
   EXPECT_LE(parking.longest_chain(), kLongest);
 }

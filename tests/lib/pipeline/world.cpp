@@ -219,10 +219,11 @@ void World::add_addresses(uint32_t ifindex, std::span<const InterfaceAddress> mo
   for (const InterfaceAddress& entry : more) {
     const IpPrefix given = entry.prefix();
     if (given.is_v4()) {
-      set(netns, {given.v4().network(), given.length}, {.oif = ifindex});
+      if (given.length < 32) set(netns, {given.v4().network(), given.length}, {.oif = ifindex});
       if (entry.usable()) set(netns, {given.address.v4(), 32}, {.oif = ifindex, .type = RouteType::kLocal});
     } else if (!is_link_local(given.address.v6())) {
-      set6(netns, {given.v6().network(), given.length}, {.oif = ifindex, .gateway = {}});
+      if (given.length < 128)
+        set6(netns, {given.v6().network(), given.length}, {.oif = ifindex, .gateway = {}});
       if (entry.usable())
         set6(netns, {given.address.v6(), 128}, {.oif = ifindex, .type = RouteType::kLocal, .gateway = {}});
     }
