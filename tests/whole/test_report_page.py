@@ -17,7 +17,7 @@ from lab import BUILD
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = json.loads((ROOT / "docs" / "perf-report.schema.json").read_text(encoding="utf-8"))
 SOURCES = ROOT / "app" / "mayfly-perf"
-PARTS = ("report_page.css", "report_figures.js", "report_plots.js", "report_page.js")
+PARTS = ("report_page.css", "report_figures.js", "report_plots.js", "report_timeline.js", "report_histograms.js", "report_page.js")
 EMBED = SOURCES / "embed_report_page.py"
 WRITER = BUILD / "tests" / "app" / "mayfly-perf" / "write_report_page"
 VOID = {"meta", "link", "br", "hr", "img", "input"}
@@ -109,7 +109,7 @@ def test_the_page_holds_the_report_and_asks_for_nothing(name):
     jsonschema.validate(report, SCHEMA, jsonschema.Draft202012Validator)
     root = Tree(page_of(report)).root
     scripts = root.named("script")
-    assert [script.attributes.get("type") for script in scripts] == ["application/json", None, None, None]
+    assert [script.attributes.get("type") for script in scripts] == ["application/json"] + [None] * 5
     assert json.loads(scripts[0].text) == report
     for node in root.all():
         assert not {"src", "srcset", "action", "data", "background"} & node.attributes.keys(), node.attributes

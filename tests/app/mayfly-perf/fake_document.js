@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// As much of a browser's document as the report page uses, so that the page can be drawn where there is no browser.
-// What it cannot know (layout) is given: every element is as wide as the window.
+// As much of a browser's document as the report page uses, so that the page can be drawn where there is no
+// browser. What it cannot know (layout) is given: every element is as wide as the window.
 'use strict';
 
 class FakeElement {
@@ -14,7 +14,8 @@ class FakeElement {
   }
 
   get textContent() {
-    return this.text + this.children.map((child) => (typeof child === 'string' ? child : child.textContent)).join('');
+    return this.text +
+        this.children.map((child) => (typeof child === 'string' ? child : child.textContent)).join('');
   }
 
   set textContent(text) {
@@ -22,30 +23,25 @@ class FakeElement {
     this.text = String(text);
   }
 
-  get clientWidth() {
-    return FakeElement.windowWidth;
-  }
+  get clientWidth() { return FakeElement.windowWidth; }
 
   set hidden(hidden) {
-    if (hidden) this.attributes.hidden = '';
-    else delete this.attributes.hidden;
+    if (hidden)
+      this.attributes.hidden = '';
+    else
+      delete this.attributes.hidden;
   }
 
-  get hidden() {
-    return 'hidden' in this.attributes;
-  }
+  get hidden() { return 'hidden' in this.attributes; }
 
-  setAttribute(name, value) {
-    this.attributes[name] = String(value);
-  }
+  setAttribute(name, value) { this.attributes[name] = String(value); }
 
-  getAttribute(name) {
-    return this.attributes[name] ?? null;
-  }
+  getAttribute(name) { return this.attributes[name] ?? null; }
 
   append(...children) {
     for (const child of children)
-      if (typeof child !== 'string' && !(child instanceof FakeElement)) throw new TypeError(`${this.name}: cannot hold ${child}`);
+      if (typeof child !== 'string' && !(child instanceof FakeElement))
+        throw new TypeError(`${this.name}: cannot hold ${child}`);
     this.children.push(...children);
   }
 
@@ -54,9 +50,7 @@ class FakeElement {
     this.append(...children);
   }
 
-  addEventListener(type, listener) {
-    (this.listeners[type] ??= []).push(listener);
-  }
+  addEventListener(type, listener) { (this.listeners[type] ??= []).push(listener); }
 
   // What a browser does when the user acts on this element.
   send(type, event = {}) {
@@ -64,25 +58,20 @@ class FakeElement {
       listener({type, button: 0, pointerId: 1, pointerType: 'mouse', preventDefault() {}, ...event});
   }
 
-  getBoundingClientRect() {
-    return {left: 0, top: 0, width: FakeElement.windowWidth};
-  }
+  getBoundingClientRect() { return {left: 0, top: 0, width: FakeElement.windowWidth}; }
 
   setPointerCapture() {}
 
   // This element and all below it, in their order.
   * all(wanted = () => true) {
     if (wanted(this)) yield this;
-    for (const child of this.children) if (child instanceof FakeElement) yield* child.all(wanted);
+    for (const child of this.children)
+      if (child instanceof FakeElement) yield* child.all(wanted);
   }
 
-  withClass(name) {
-    return [...this.all((node) => (node.attributes.class ?? '').split(' ').includes(name))];
-  }
+  withClass(name) { return [...this.all((node) => (node.attributes.class ?? '').split(' ').includes(name))]; }
 
-  named(name) {
-    return [...this.all((node) => node.name === name)];
-  }
+  named(name) { return [...this.all((node) => node.name === name)]; }
 }
 
 // A document with the elements that report_page.html has, and the window around it.
@@ -109,4 +98,7 @@ function fakeBrowser(report, windowWidth) {
   };
 }
 
-module.exports = {fakeBrowser, FakeElement};
+module.exports = {
+  fakeBrowser,
+  FakeElement
+};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The report page's scripts without a browser: its numbers, axes and samples, and the page drawn into a document that
-// only remembers. Run by node; prints a line for each test that fails.
+// The report page's scripts without a browser: its numbers, axes and samples, and the page drawn into a
+// document that only remembers. Run by node; prints a line for each test that fails.
 'use strict';
 
 const assert = require('node:assert');
@@ -10,9 +10,13 @@ const vm = require('node:vm');
 const {fakeBrowser, FakeElement} = require('./fake_document.js');
 
 const kSources = path.join(__dirname, '../../../app/mayfly-perf');
-const kScripts = ['report_figures.js', 'report_plots.js', 'report_page.js'].map((name) => new vm.Script(fs.readFileSync(path.join(kSources, name), 'utf8'), {filename: name}));
+const source = (name) => fs.readFileSync(path.join(kSources, name), 'utf8');
+// In the page's order.
+const kScripts = [...source('report_page.html').matchAll(/@(report_\w+\.js)@/g)].map(
+    ([, name]) => new vm.Script(source(name), {filename: name}));
 
-// The functions of the page; the values they return are of another realm, hence the spreads below.
+// The functions of the page. What they return is of another realm, whose arrays equal none of ours: plain()
+// copies.
 const figures = vm.createContext({});
 kScripts[0].runInContext(figures);
 const plain = (value) => JSON.parse(JSON.stringify(value));
@@ -20,7 +24,14 @@ const space = '\u00a0';
 
 const tests = {
   'thousands are separated, whatever the sign'() {
-    const expected = {'0': 0, '999': 999, '1,000': 1000, '1,234,567': 1234567, '\u22121,000': -1000, '18,446,744,073,709,551,616': 2 ** 64};
+    const expected = {
+      '0': 0,
+      '999': 999,
+      '1,000': 1000,
+      '1,234,567': 1234567,
+      '\u22121,000': -1000,
+      '18,446,744,073,709,551,616': 2 ** 64
+    };
     for (const [text, value] of Object.entries(expected)) assert.equal(figures.grouped(value), text);
     assert.equal(figures.grouped(1234.5678, 2), '1,234.57');
     assert.equal(figures.grouped(0.1234, 3), '0.123');
@@ -28,18 +39,31 @@ const tests = {
   },
 
   'a value alone has the prefix that fits'() {
-    const cases = [[12_345_678, 'pps', '12.35 Mpps'], [999, 'packets/s', '999 pps'], [0, 'pps', '0 pps'], [1_500, 'ns', '1.5 \u00b5s'],
-      [2e9, 'ns', '2 s'], [0.25, 'ns', '0.25 ns'], [1536, 'B', '1.5 KiB'], [3 * 2 ** 30, 'bytes', '3 GiB'], [1_000_000, 'packets', '1,000,000 packets'],
-      [97.1, '%', '97.1 %'], [2_100_000_000, 'Hz', '2.1 GHz'], [281.5, '', '281.5'], [100, undefined, '100'], [1e15, 'ns', '1,000,000 s']];
-    for (const [value, unit, text] of cases) assert.equal(figures.readable(value, unit), text.replace(/ (?=\S+$)/, space));
-    for (const nothing of [null, undefined, NaN, Infinity, '1']) assert.equal(figures.readable(nothing, 'ns'), '\u2013');
+    const cases = [
+      [12_345_678, 'pps', '12.35 Mpps'], [999, 'packets/s', '999 pps'], [0, 'pps', '0 pps'],
+      [1_500, 'ns', '1.5 \u00b5s'], [2e9, 'ns', '2 s'], [0.25, 'ns', '0.25 ns'], [1536, 'B', '1.5 KiB'],
+      [3 * 2 ** 30, 'bytes', '3 GiB'], [1_000_000, 'packets', '1,000,000 packets'], [97.1, '%', '97.1 %'],
+      [2_100_000_000, 'Hz', '2.1 GHz'], [281.5, '', '281.5'], [100, undefined, '100'],
+      [1e15, 'ns', '1,000,000 s']
+    ];
+    for (const [value, unit, text] of cases)
+      assert.equal(figures.readable(value, unit), text.replace(/ (?=\S+$)/, space));
+    for (const nothing of [null, undefined, NaN, Infinity, '1'])
+      assert.equal(figures.readable(nothing, 'ns'), '\u2013');
   },
 
   'values of a row share a unit, and none that is not 0 reads as 0'() {
-    assert.deepEqual(plain(figures.comparable([812, 9_021, 240_123], 'ns', 9_021)), {name: '\u00b5s', texts: ['0.812', '9.021', '240.123']});
-    assert.deepEqual(plain(figures.comparable([1, 5_000_000], 'ns', 5_000_000)), {name: 'ms', texts: ['0.0000010', '5.000']});
-    assert.deepEqual(plain(figures.comparable([812_345, 1_282_912], 'interfaces/s', 1_282_912)), {name: 'interfaces/s', texts: ['812,345', '1,282,912']});
-    assert.deepEqual(plain(figures.comparable([null, null], 'ns', null)), {name: 'ns', texts: ['\u2013', '\u2013']});
+    assert.deepEqual(
+        plain(figures.comparable([812, 9_021, 240_123], 'ns', 9_021)),
+        {name: '\u00b5s', texts: ['0.812', '9.021', '240.123']});
+    assert.deepEqual(
+        plain(figures.comparable([1, 5_000_000], 'ns', 5_000_000)),
+        {name: 'ms', texts: ['0.0000010', '5.000']});
+    assert.deepEqual(
+        plain(figures.comparable([812_345, 1_282_912], 'interfaces/s', 1_282_912)),
+        {name: 'interfaces/s', texts: ['812,345', '1,282,912']});
+    assert.deepEqual(
+        plain(figures.comparable([null, null], 'ns', null)), {name: 'ns', texts: ['\u2013', '\u2013']});
     assert.deepEqual(plain(figures.comparable([0, 0, 0], 'B', 0)), {name: 'B', texts: ['0', '0', '0']});
   },
 
@@ -51,14 +75,17 @@ const tests = {
         assert(ticks.length >= 1 && ticks.length <= 7, `${from} .. ${until}: ${ticks}`);
         assert(ticks.every((tick) => tick >= from - step * 1e-6 && tick <= until + step * 1e-6));
         assert.match((step / 10 ** Math.floor(Math.log10(step) + 1e-9)).toFixed(6), /^[125]\.000000$/);
-        assert.equal(new Set(ticks.map((tick) => figures.grouped(tick, decimals))).size, ticks.length, 'labels differ');
+        assert.equal(
+            new Set(ticks.map((tick) => figures.grouped(tick, decimals))).size, ticks.length,
+            'labels differ');
       }
     }
     assert.deepEqual(plain(figures.linearTicks(0, 1, 5, 1).ticks), [0, 1], 'there is no half packet');
   },
 
   'log ticks are inside, rise, and are never more than asked for'() {
-    for (const [low, high] of [[1, 10], [1e3, 1.2e3], [5, 5.5e6], [1, 1e12], [900, 1100], [7e3, 6e4], [0.01, 0.5], [2, 4]]) {
+    for (const [low, high] of [
+             [1, 10], [1e3, 1.2e3], [5, 5.5e6], [1, 1e12], [900, 1100], [7e3, 6e4], [0.01, 0.5], [2, 4]]) {
       for (const wanted of [3, 7, 12]) {
         const ticks = plain(figures.logTicks(low, high, wanted));
         assert(ticks.length >= 1 && ticks.length <= wanted + 1, `${low} .. ${high}, ${wanted}: ${ticks}`);
@@ -121,7 +148,8 @@ const tests = {
     assert(drawn[0] === 0 && drawn[drawn.length - 1] === count - 1);
     assert.equal(drawn.filter((index) => index === -1).length, 1);
     const real = drawn.filter((index) => index !== -1);
-    assert(real.every((index, place) => place === 0 || index > real[place - 1]), 'in their order, none twice');
+    assert(
+        real.every((index, place) => place === 0 || index > real[place - 1]), 'in their order, none twice');
     for (let column = 0; column < columns; ++column) {
       const inside = at.filter((i) => Math.floor(i / (count - 1) * columns) === column && values[i] !== null);
       if (inside.length === 0) continue;
@@ -142,21 +170,38 @@ const tests = {
 
   'labels of marks keep out of each other and of the next band'() {
     const width = (text) => text.length * 6;
-    const label = (marks) => plain(figures.markLabels(marks.map(([from_ns, until_ns, what, kind]) => ({from_ns, until_ns, what, kind})), (at) => at, [0, 1000], width));
-    assert.deepEqual(label([[0, 200, 'quiet', 'quiet'], [200, 210, 'create 50,000', 'create'], [400, 500, 'delete 50,000', 'delete']]),
-      [{x: 3, text: 'quiet'}, {x: 203, text: 'create 50,000'}, {x: 403, text: 'delete 50,000'}]);
-    assert.deepEqual(label([[0, 10, 'create 50,000', 'create'], [50, 60, 'delete 50,000', 'delete']]), [{x: 3, text: 'create'}, {x: 53, text: 'delete 50,000'}]);
-    assert.deepEqual(label([[0, 5, 'create 50,000', 'create'], [10, 15, 'delete 50,000', 'delete']]), [{x: 13, text: 'delete 50,000'}]);
-    assert.deepEqual(label([[-50, 300, 'churn', 'other'], [1100, 1200, 'later', 'other']]), [{x: 3, text: 'churn'}], 'only what is in sight');
+    const label = (marks) => plain(figures.markLabels(
+        marks.map(([from_ns, until_ns, what, kind]) => ({from_ns, until_ns, what, kind})), (at) => at,
+        [0, 1000], width));
+    assert.deepEqual(
+        label([
+          [0, 200, 'quiet', 'quiet'], [200, 210, 'create 50,000', 'create'],
+          [400, 500, 'delete 50,000', 'delete']
+        ]),
+        [{x: 3, text: 'quiet'}, {x: 203, text: 'create 50,000'}, {x: 403, text: 'delete 50,000'}]);
+    assert.deepEqual(
+        label([[0, 10, 'create 50,000', 'create'], [50, 60, 'delete 50,000', 'delete']]),
+        [{x: 3, text: 'create'}, {x: 53, text: 'delete 50,000'}]);
+    assert.deepEqual(
+        label([[0, 5, 'create 50,000', 'create'], [10, 15, 'delete 50,000', 'delete']]),
+        [{x: 13, text: 'delete 50,000'}]);
+    assert.deepEqual(
+        label([[-50, 300, 'churn', 'other'], [1100, 1200, 'later', 'other']]), [{x: 3, text: 'churn'}],
+        'only what is in sight');
     const many = label(Array.from({length: 300}, (_, i) => [i * 3, i * 3 + 1, 'create 50,000', 'create']));
-    many.forEach(({x, text}, place) => assert(place === 0 || x >= many[place - 1].x + width(many[place - 1].text), `${x} ${text}`));
+    many.forEach(
+        ({x, text}, place) =>
+            assert(place === 0 || x >= many[place - 1].x + width(many[place - 1].text), `${x} ${text}`));
   },
 
   'bands are one path a kind and never thinner than a pixel'() {
-    const marks = [{from_ns: 10, until_ns: 20, kind: 'create'}, {from_ns: 30, until_ns: 30, kind: 'create'}, {from_ns: 90, until_ns: 300, kind: 'strange'},
-      {from_ns: 500, until_ns: 600, kind: 'delete'}];
+    const marks = [
+      {from_ns: 10, until_ns: 20, kind: 'create'}, {from_ns: 30, until_ns: 30, kind: 'create'},
+      {from_ns: 90, until_ns: 300, kind: 'strange'}, {from_ns: 500, until_ns: 600, kind: 'delete'}
+    ];
     const found = plain(figures.bandPaths(marks, (at) => at, [0, 100], 5, 50));
-    assert.deepEqual(found, {create: 'M10.0 5h10.0V50h-10.0ZM30.0 5h1.0V50h-1.0Z', other: 'M90.0 5h10.0V50h-10.0Z'});
+    assert.deepEqual(
+        found, {create: 'M10.0 5h10.0V50h-10.0ZM30.0 5h1.0V50h-1.0Z', other: 'M90.0 5h10.0V50h-10.0Z'});
   },
 
   'shares of a histogram'() {
@@ -169,14 +214,18 @@ const tests = {
     const fine = Array.from({length: 400}, (_, i) => [Math.round(1000 * 1.02 ** i), 1 + (i * 31) % 17]);
     const sparse = fine.filter((_, i) => i % 7 === 0);
     const coarse = Array.from({length: 20}, (_, i) => [2 ** i, i + 1]);
-    for (const sets of [[fine], [sparse], [coarse], [fine, sparse], [fine, coarse], [[[5, 3]]], [[[0, 1], [1, 1]]], [[[7, 1], [7e9, 1]]]]) {
+    for (const sets
+             of [[fine], [sparse], [coarse], [fine, sparse], [fine, coarse], [[[5, 3]]], [[[0, 1], [1, 1]]],
+                 [[[7, 1], [7e9, 1]]]]) {
       const bins = figures.logBins(sets.map((buckets) => ({buckets})));
       assert(bins.count >= 1 && bins.count <= 90 && bins.width > 0, JSON.stringify(bins));
       for (const buckets of sets) {
         const shares = plain(figures.binned(buckets, bins));
         assert.equal(shares.length, bins.count);
         assert(shares.every((share) => share >= 0));
-        assert(Math.abs(shares.reduce((sum, share) => sum + share, 0) - 1) < 1e-9, `${JSON.stringify(bins)}: ${shares}`);
+        assert(
+            Math.abs(shares.reduce((sum, share) => sum + share, 0) - 1) < 1e-9,
+            `${JSON.stringify(bins)}: ${shares}`);
       }
     }
   },
@@ -188,9 +237,14 @@ const tests = {
   },
 
   'stages: clocks per packet, packets per vector, and what never ran'() {
-    const {rows, perPacket, widest} = plain(figures.stageRows([{stage: 'rx', packets: 100, vectors: 4, clocks: 3000}, {stage: 'route', packets: 50, vectors: 2, clocks: 1000},
-      {stage: 'veth', packets: 0, vectors: 0, clocks: 0}]));
-    assert.deepEqual(rows.map((row) => [row.perPacket, row.perVector, row.share]), [[30, 25, 0.75], [20, 25, 0.25], [null, null, 0]]);
+    const {rows, perPacket, widest} = plain(figures.stageRows([
+      {stage: 'rx', packets: 100, vectors: 4, clocks: 3000},
+      {stage: 'route', packets: 50, vectors: 2, clocks: 1000},
+      {stage: 'veth', packets: 0, vectors: 0, clocks: 0}
+    ]));
+    assert.deepEqual(
+        rows.map((row) => [row.perPacket, row.perVector, row.share]),
+        [[30, 25, 0.75], [20, 25, 0.25], [null, null, 0]]);
     assert.equal(perPacket, 40);
     assert.equal(widest, 30);
   },
@@ -201,31 +255,78 @@ const tests = {
 const kSecond = 1e9;
 
 function emptyReport() {
-  return {run: 'churn', version: '0.1.0', started: '2026-01-02T03:04:05Z', command: 'mayfly-perf churn', machine: {cpus: 2, model: 'made up', kernel: '6.18',
-    hugepages: false, tsc_hz: 0, notes: []}, settings: {}, results: [], facts: [], series: {columns: ['at_ns'], rows: []}, marks: [], histograms: [], stages: []};
+  return {
+    run: 'churn',
+    version: '0.1.0',
+    started: '2026-01-02T03:04:05Z',
+    command: 'mayfly-perf churn',
+    machine: {cpus: 2, model: 'made up', kernel: '6.18', hugepages: false, tsc_hz: 0, notes: []},
+    settings: {},
+    results: [],
+    facts: [],
+    series: {columns: ['at_ns'], rows: []},
+    marks: [],
+    histograms: [],
+    stages: []
+  };
 }
 
 // Every column and section; `samples` rows a tenth of a second apart.
 function fullReport(samples) {
-  const columns = ['at_ns', 'rx_pps', 'tx_pps', 'rx_pps:port0', 'drops_pps', 'lost', 'latency_p50_ns', 'latency_p99_ns', 'latency_p999_ns', 'latency_max_ns',
-    'grace_p50_ns', 'grace_p99_ns', 'backlog_objects', 'backlog_bytes', 'rss_bytes', 'interfaces'];
-  const rows = Array.from({length: samples}, (_, i) => [(i + 1) * kSecond / 10, 5e6 + i % 100, 5e6 - i % 7, 2.5e6, 0, i % 10 === 3 ? 2 : 0, 9000 + i % 11, 20000, 0, 70000 + 1000 * (i % 5),
-    i % 3 ? null : 15000, null, i % 50 * 1000, i % 50 * 400000, 190e6 + i % 100, 100000]);
-  return {...emptyReport(), run: 'survive', series: {columns, rows}, limits: {backlog_objects: 60000, backlog_bytes: 2 ** 40},
-    marks: [{from_ns: 0, until_ns: 2 * kSecond, what: 'quiet', kind: 'quiet'}, {from_ns: 2 * kSecond, until_ns: 3 * kSecond, what: 'create 50,000', kind: 'create'}],
-    results: [{name: 'rate', label: 'created', unit: 'interfaces/s', phase: 'bulk', count: 3, min: 1000, median: 1234567, p99: 2e6, p999: 2e6, max: 2e6},
-      {name: 'first', label: 'first create', unit: 'ns', count: 0, min: 0, median: 0, p99: 0, p999: 0, max: 0}],
+  const columns = [
+    'at_ns', 'rx_pps', 'tx_pps', 'rx_pps:port0', 'drops_pps', 'lost', 'latency_p50_ns', 'latency_p99_ns',
+    'latency_p999_ns', 'latency_max_ns', 'grace_p50_ns', 'grace_p99_ns', 'backlog_objects', 'backlog_bytes',
+    'rss_bytes', 'interfaces'
+  ];
+  const rows = Array.from(
+      {length: samples},
+      (_, i) =>
+          [(i + 1) * kSecond / 10, 5e6 + i % 100, 5e6 - i % 7, 2.5e6, 0, i % 10 === 3 ? 2 : 0, 9000 + i % 11,
+           20000, 0, 70000 + 1000 * (i % 5), i % 3 ? null : 15000, null, i % 50 * 1000, i % 50 * 400000,
+           190e6 + i % 100, 100000]);
+  return {
+    ...emptyReport(),
+    run: 'survive',
+    series: {columns, rows},
+    limits: {backlog_objects: 60000, backlog_bytes: 2 ** 40},
+    marks: [
+      {from_ns: 0, until_ns: 2 * kSecond, what: 'quiet', kind: 'quiet'},
+      {from_ns: 2 * kSecond, until_ns: 3 * kSecond, what: 'create 50,000', kind: 'create'}
+    ],
+    results: [
+      {
+        name: 'rate',
+        label: 'created',
+        unit: 'interfaces/s',
+        phase: 'bulk',
+        count: 3,
+        min: 1000,
+        median: 1234567,
+        p99: 2e6,
+        p999: 2e6,
+        max: 2e6
+      },
+      {name: 'first', label: 'first create', unit: 'ns', count: 0, min: 0, median: 0, p99: 0, p999: 0, max: 0}
+    ],
     facts: [{name: 'lost', label: 'packets lost', value: 0, unit: 'packets'}],
-    histograms: [{name: 'latency', label: 'quiet', unit: 'ns', buckets: [[8000, 5], [9000, 100], [20000, 1]]}, {name: 'latency', label: 'churn', unit: 'ns', buckets: [[9500, 10]]},
-      {name: 'latency', label: 'never', unit: 'ns', buckets: []}],
-    stages: [{stage: 'rx', packets: 640, vectors: 10, clocks: 19200}, {stage: 'idle', packets: 0, vectors: 0, clocks: 0}]};
+    histograms: [
+      {name: 'latency', label: 'quiet', unit: 'ns', buckets: [[8000, 5], [9000, 100], [20000, 1]]},
+      {name: 'latency', label: 'churn', unit: 'ns', buckets: [[9500, 10]]},
+      {name: 'latency', label: 'never', unit: 'ns', buckets: []}
+    ],
+    stages: [
+      {stage: 'rx', packets: 640, vectors: 10, clocks: 19200},
+      {stage: 'idle', packets: 0, vectors: 0, clocks: 0}
+    ]
+  };
 }
 
 const kFullPlots = 10 + 2;  // over time, and two of the histograms
 
 function open(report, width = 1200) {
   const browser = fakeBrowser(typeof report === 'string' ? report : JSON.stringify(report), width);
-  const context = vm.createContext({document: browser.document, window: browser.window, ResizeObserver: browser.ResizeObserver});
+  const context = vm.createContext(
+      {document: browser.document, window: browser.window, ResizeObserver: browser.ResizeObserver});
   for (const script of kScripts) script.runInContext(context);
   return browser;
 }
@@ -234,9 +335,13 @@ const drawings = (page) => page.withClass('plot').map((plot) => plot.children[0]
 
 function checkDrawn(page) {
   for (const node of page.all()) {
-    for (const [name, value] of Object.entries(node.attributes)) assert(!/NaN|Infinity|undefined|null/.test(value), `<${node.name} ${name}="${value}">`);
-    if (node.children.length === 0) assert(!/NaN|Infinity|undefined|null/.test(node.text), `<${node.name}>${node.text}`);
-    for (const child of node.children) if (typeof child === 'string') assert(!/NaN|Infinity|undefined|null/.test(child), `<${node.name}>${child}`);
+    for (const [name, value] of Object.entries(node.attributes))
+      assert(!/NaN|Infinity|undefined|null/.test(value), `<${node.name} ${name}="${value}">`);
+    if (node.children.length === 0)
+      assert(!/NaN|Infinity|undefined|null/.test(node.text), `<${node.name}>${node.text}`);
+    for (const child of node.children)
+      if (typeof child === 'string')
+        assert(!/NaN|Infinity|undefined|null/.test(child), `<${node.name}>${child}`);
   }
 }
 
@@ -256,10 +361,15 @@ Object.assign(tests, {
         const {page} = open(fullReport(samples), width);
         checkDrawn(page);
         assert.equal(drawings(page).length, kFullPlots);
-        assert.deepEqual(page.named('h2').map((title) => title.textContent), ['Summary', 'Over time', 'Distribution', 'Clocks per packet', 'Settings and machine']);
-        const drawn = drawings(page).map((drawing) => drawing.withClass('line').length + drawing.withClass('dots').length);
+        assert.deepEqual(
+            page.named('h2').map((title) => title.textContent),
+            ['Summary', 'Over time', 'Distribution', 'Clocks per packet', 'Settings and machine']);
+        const drawn = drawings(page).map(
+            (drawing) => drawing.withClass('line').length + drawing.withClass('dots').length);
         if (samples > 3) assert(drawn.filter((lines) => lines === 0).length === 0, `${samples}: ${drawn}`);
-        const data = drawings(page).flatMap((drawing) => drawing.named('path')).reduce((sum, node) => sum + node.attributes.d.length, 0);
+        const data = drawings(page)
+                         .flatMap((drawing) => drawing.named('path'))
+                         .reduce((sum, node) => sum + node.attributes.d.length, 0);
         assert(data < 700_000, `${data} bytes of paths for ${samples} samples`);
       }
     }
@@ -277,7 +387,8 @@ Object.assign(tests, {
       row[columns.indexOf('lost')] = 0;
     }
     const {page} = open(report);
-    const figure = (title) => page.named('figure').find((one) => one.withClass('title')[0].textContent.startsWith(title));
+    const figure = (title) =>
+        page.named('figure').find((one) => one.withClass('title')[0].textContent.startsWith(title));
     assert.match(figure('Memory').textContent, /no samples/);
     assert.match(figure('Packets lost').textContent, /0 in all 20 samples/);
     assert.match(figure('Teardown backlog, objects').textContent, /mark 60,000/);
@@ -298,9 +409,12 @@ Object.assign(tests, {
 
   'the table has the numbers of the report'() {
     const {page} = open(fullReport(3));
-    const rows = page.named('tbody')[0].named('tr').map((row) => row.named('td').map((cell) => cell.textContent));
-    assert.deepEqual(rows, [['created', 'bulk', 'interfaces/s', '3', '1,000', '1,234,567', '2,000,000', '2,000,000', '2,000,000'],
-      ['first create', '', 'ns', '0', '\u2013', '\u2013', '\u2013', '\u2013', '\u2013']]);
+    const rows =
+        page.named('tbody')[0].named('tr').map((row) => row.named('td').map((cell) => cell.textContent));
+    assert.deepEqual(rows, [
+      ['created', 'bulk', 'interfaces/s', '3', '1,000', '1,234,567', '2,000,000', '2,000,000', '2,000,000'],
+      ['first create', '', 'ns', '0', '\u2013', '\u2013', '\u2013', '\u2013', '\u2013']
+    ]);
     assert.equal(page.withClass('fact')[0].textContent, 'packets lost0');
     assert.match(page.textContent, /idle\u2013/, 'a stage that never ran has no clocks per packet');
   },
@@ -315,7 +429,8 @@ Object.assign(tests, {
     assert.equal(page.withClass('cursor').length, kFullPlots - 2, 'the cursor is in all plots over time');
     throughput.send('pointerleave');
     assert.equal(page.withClass('cursor').length, 0);
-    for (const drawing of drawings(page)) for (const x of [0, 76, 300, 700, 1199, 5000]) drawing.send('pointermove', {clientX: x});
+    for (const drawing of drawings(page))
+      for (const x of [0, 76, 300, 700, 1199, 5000]) drawing.send('pointermove', {clientX: x});
     checkDrawn(page);
     throughput.send('keydown', {key: 'ArrowLeft'});
     throughput.send('keydown', {key: 'PageUp'});
@@ -325,7 +440,8 @@ Object.assign(tests, {
   'dragging chooses a span, and a double click gives the whole run back'() {
     const {page} = open(fullReport(50));
     const [throughput, , latency] = drawings(page);
-    const ticks = () => latency.named('text').map((text) => text.textContent).filter((text) => / m?s$/.test(text)).join();
+    const ticks = () =>
+        latency.named('text').map((text) => text.textContent).filter((text) => / m?s$/.test(text)).join();
     const whole = ticks();
     throughput.send('pointerdown', {clientX: 300});
     throughput.send('pointermove', {clientX: 400});
@@ -375,7 +491,8 @@ Object.assign(tests, {
   'text of a report is never markup'() {
     const report = fullReport(5);
     const text = '</script><img src=x onerror=alert(1)>';
-    report.command = report.machine.model = report.marks[1].what = report.results[0].label = report.stages[0].stage = text;
+    report.command = report.machine.model = report.marks[1].what = report.results[0].label =
+        report.stages[0].stage = text;
     report.settings = {[text]: text};
     const {page} = open(report);
     assert.equal(page.named('img').length, 0);
