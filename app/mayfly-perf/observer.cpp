@@ -88,7 +88,10 @@ void Observer::add_grace(SeriesRow& row, std::vector<uint64_t> grace) {
 
 void Observer::add_probe(SeriesRow& row) {
   if (settings_.probe == nullptr) return;
-  row.lost = static_cast<double>(settings_.probe->counts().missing);
+  // One that comes late takes its number back: none lost, then.
+  const uint64_t missing = settings_.probe->counts().missing;
+  row.lost = missing > before_.missing ? static_cast<double>(missing - before_.missing) : 0;
+  before_.missing = missing;
   LatencyHistogram::Counts now = settings_.probe->latencies(0);
   for (uint32_t phase = 1; phase < kProbePhases; ++phase) {
     const LatencyHistogram::Counts counts = settings_.probe->latencies(phase);

@@ -39,7 +39,7 @@ class Observer {
  private:
   struct Totals {
     uint64_t at_ns = 0;
-    uint64_t rx = 0, tx = 0, drops = 0;
+    uint64_t rx = 0, tx = 0, drops = 0, missing = 0;
     std::vector<uint64_t> grace;
     LatencyHistogram::Counts latencies;
   };

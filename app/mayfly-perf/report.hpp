@@ -45,7 +45,8 @@ struct StageFigures {
   uint64_t vectors = 0, packets = 0, clocks = 0;
 };
 
-// A moment; what a run does not have stays absent.
+// A moment; what a run does not have stays absent. Rates, losses and quantiles are of the time since the row
+// before.
 struct SeriesRow {
   uint64_t at_ns = 0;
   std::optional<double> rx_pps, tx_pps, drops_pps, lost, latency_p50_ns, latency_p99_ns, latency_p999_ns,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the report page computes before it draws: numbers as text, axes, which samples are worth a pixel, histograms,
-// and where marks have room for their labels. Nothing here knows a document, so tests run it without a browser.
+// What the report page computes before it draws: numbers as text, axes, which samples are worth a pixel,
+// histograms, and where marks have room for their labels. Nothing here knows a document, so tests run it
+// without a browser.
 'use strict';
 
 const kNone = '\u2013';
@@ -11,18 +12,19 @@ const kFamilies = {
   pps: [[1e9, 'Gpps'], [1e6, 'Mpps'], [1e3, 'kpps'], [1, 'pps']],
   Hz: [[1e9, 'GHz'], [1e6, 'MHz'], [1e3, 'kHz'], [1, 'Hz']],
 };
-const kSynonyms = {bytes: 'B', 'packets/s': 'pps'};
+const kSynonyms = {
+  bytes: 'B',
+  'packets/s': 'pps'
+};
 
-function isNumber(value) {
-  return typeof value === 'number' && Number.isFinite(value);
-}
+function isNumber(value) { return typeof value === 'number' && Number.isFinite(value); }
 
 // 1234567.891, 1 -> "1,234,567.9", whatever the locale.
 function grouped(value, decimals = 0) {
   const text = Math.abs(value).toFixed(decimals);
   const [whole, fraction] = text.split('.');
   return (value < 0 && Number(text) !== 0 ? '\u2212' : '') + whole.replace(/\B(?=(\d{3})+$)/g, ',') +
-    (fraction ? '.' + fraction : '');
+      (fraction ? '.' + fraction : '');
 }
 
 // The decimals that leave so many significant digits.
@@ -31,8 +33,8 @@ function decimalsFor(value, digits) {
   return Math.min(9, Math.max(0, digits - 1 - Math.floor(Math.log10(Math.abs(value)))));
 }
 
-// The multiple of a unit in which a value of this size is read: {divisor, name}. Other units than those of kFamilies
-// have no prefixes.
+// The multiple of a unit in which a value of this size is read: {divisor, name}. Other units than those of
+// kFamilies have no prefixes.
 function scaleFor(unit, magnitude) {
   const family = kFamilies[kSynonyms[unit] ?? unit];
   if (!family) return {divisor: 1, name: unit ?? ''};
@@ -45,7 +47,9 @@ function readable(value, unit, digits = 4) {
   if (!isNumber(value)) return kNone;
   const {divisor, name} = scaleFor(unit, Math.abs(value));
   const scaled = value / divisor;
-  const text = grouped(scaled, Number.isInteger(scaled) ? 0 : decimalsFor(scaled, digits)).replace(/(\.\d*?)0+$/, '$1').replace(/\.$/, '');
+  const text = grouped(scaled, Number.isInteger(scaled) ? 0 : decimalsFor(scaled, digits))
+                   .replace(/(\.\d*?)0+$/, '$1')
+                   .replace(/\.$/, '');
   return name ? text + kFixedSpace + name : text;
 }
 
@@ -145,8 +149,10 @@ function lowerBound(sorted, x) {
   let from = 0, until = sorted.length;
   while (from < until) {
     const middle = (from + until) >> 1;
-    if (sorted[middle] < x) from = middle + 1;
-    else until = middle;
+    if (sorted[middle] < x)
+      from = middle + 1;
+    else
+      until = middle;
   }
   return from;
 }
@@ -159,9 +165,9 @@ function nearest(sorted, x) {
   return x - sorted[after - 1] <= sorted[after] - x ? after - 1 : after;
 }
 
-// Indices of the samples to draw between two times, -1 where the line breaks. Where there are many more than columns,
-// only the first, lowest, highest and last of a column: the picture is the same and no peak is missing. One sample on
-// either side is included, so that a line that is zoomed into reaches the edges.
+// Indices of the samples to draw between two times, -1 where the line breaks. Where there are many more than
+// columns, only the first, lowest, highest and last of a column: the picture is the same and no peak is
+// missing. One sample on either side is included, so that a line that is zoomed into reaches the edges.
 function worthDrawing(at, values, [from, until], columns) {
   const first = Math.max(0, lowerBound(at, from) - 1);
   const last = Math.min(at.length - 1, lowerBound(at, until));
@@ -169,7 +175,8 @@ function worthDrawing(at, values, [from, until], columns) {
   const all = last - first < 4 * columns;
   let column = null, kept = null;
   const flush = () => {
-    if (kept) drawn.push(...new Set([kept.first, ...[kept.lowest, kept.highest].sort((a, b) => a - b), kept.last]));
+    if (kept)
+      drawn.push(...new Set([kept.first, ...[kept.lowest, kept.highest].sort((a, b) => a - b), kept.last]));
     kept = null;
   };
   for (let i = first; i <= last; ++i) {
@@ -195,7 +202,8 @@ function worthDrawing(at, values, [from, until], columns) {
   return drawn;
 }
 
-// Path data of those samples: a line (or steps, or stems from the base), and dots for samples without neighbours.
+// Path data of those samples: a line (or steps, or stems from the base), and dots for samples without
+// neighbours.
 function paths(drawn, x, y, kind, base) {
   const coordinate = (value) => String(Math.round(value * 10) / 10);
   let line = '', dots = '', open = false;
@@ -210,9 +218,12 @@ function paths(drawn, x, y, kind, base) {
       return;
     }
     const alone = !open && (drawn[place + 1] ?? -1) === -1;
-    if (alone) dots += `M${here} ${there}h0`;
-    else if (!open) line += `M${here} ${there}`;
-    else line += kind === 'step' ? `H${here}V${there}` : `L${here} ${there}`;
+    if (alone)
+      dots += `M${here} ${there}h0`;
+    else if (!open)
+      line += `M${here} ${there}`;
+    else
+      line += kind === 'step' ? `H${here}V${there}` : `L${here} ${there}`;
     open = true;
   });
   return {line, dots};
@@ -220,17 +231,16 @@ function paths(drawn, x, y, kind, base) {
 
 // Marks
 
-function marksAt(marks, at) {
-  return marks.filter((mark) => mark.from_ns <= at && at <= mark.until_ns);
-}
+function marksAt(marks, at) { return marks.filter((mark) => mark.from_ns <= at && at <= mark.until_ns); }
 
-// Which marks have room for a label: [{x, text}]. A label stays clear of the label before it and of the next mark that
-// begins within it, unless it fits into its own band; where what it says does not fit, its kind may.
+// Which marks have room for a label: [{x, text}]. A label stays clear of the label before it and of the next
+// mark that begins within it, unless it fits into its own band; where what it says does not fit, its kind
+// may.
 function markLabels(marks, toX, [left, right], textWidth) {
   const placed = [];
   let free = left;
   const shown = marks.filter((mark) => toX(mark.until_ns) >= left && toX(mark.from_ns) <= right)
-    .sort((a, b) => a.from_ns - b.from_ns);
+                    .sort((a, b) => a.from_ns - b.from_ns);
   shown.forEach((mark, place) => {
     const from = Math.max(left, toX(mark.from_ns)) + 3;
     if (from < free) return;
@@ -252,16 +262,15 @@ function bandPaths(marks, toX, [left, right], top, bottom) {
     if (until < left || from > right) continue;
     const kind = ['create', 'delete', 'quiet'].includes(mark.kind) ? mark.kind : 'other';
     const width = Math.max(1, until - from);
-    found[kind] = (found[kind] ?? '') + `M${from.toFixed(1)} ${top}h${width.toFixed(1)}V${bottom}h${(-width).toFixed(1)}Z`;
+    found[kind] = (found[kind] ?? '') +
+        `M${from.toFixed(1)} ${top}h${width.toFixed(1)}V${bottom}h${(-width).toFixed(1)}Z`;
   }
   return found;
 }
 
 // Histograms: buckets are [largest value, count], rising; empty ones may be left out.
 
-function totalOf(buckets) {
-  return buckets.reduce((sum, [, count]) => sum + count, 0);
-}
+function totalOf(buckets) { return buckets.reduce((sum, [, count]) => sum + count, 0); }
 
 // [largest value, share of all samples that are not above it].
 function cumulative(buckets) {
@@ -279,10 +288,11 @@ function bucketRatio(histograms) {
   return Math.max(1.005, least < Infinity ? least : 1.03);
 }
 
-// Bins on a log axis which all histograms of a plot share: {low, width, count}, in decades. Never so fine that a bin
-// shows the buckets' own widths.
+// Bins on a log axis which all histograms of a plot share: {low, width, count}, in decades. Never so fine
+// that a bin shows the buckets' own widths.
 function logBins(histograms) {
-  const ends = histograms.flatMap(({buckets}) => buckets.filter(([, count]) => count > 0).map(([upper]) => Math.max(1, upper)));
+  const ends = histograms.flatMap(
+      ({buckets}) => buckets.filter(([, count]) => count > 0).map(([upper]) => Math.max(1, upper)));
   const ratio = bucketRatio(histograms);
   const low = Math.log10(Math.min(...ends) / ratio), high = Math.log10(Math.max(...ends));
   const width = Math.max((high - low) / 80, Math.log10(ratio) * (ratio < 1.1 ? 3 : 1));
@@ -306,7 +316,8 @@ function binned(buckets, {low, width, count, ratio}) {
     }
     for (let bin = clamped(Math.floor(from + 1e-9)); bin <= clamped(Math.ceil(until - 1e-9) - 1); ++bin) {
       const lower = bin === 0 ? -Infinity : bin, higher = bin === count - 1 ? Infinity : bin + 1;
-      shares[bin] += samples / total * Math.max(0, Math.min(until, higher) - Math.max(from, lower)) / (until - from);
+      shares[bin] +=
+          samples / total * Math.max(0, Math.min(until, higher) - Math.max(from, lower)) / (until - from);
     }
   }
   return shares;
@@ -314,13 +325,21 @@ function binned(buckets, {low, width, count, ratio}) {
 
 // Stages
 
-// What the bar chart shows: clocks per packet and packets per vector of each, and of all over the packets of the stage
-// that saw most.
+// What the bar chart shows: clocks per packet and packets per vector of each, and of all over the packets of
+// the stage that saw most.
 function stageRows(stages) {
   const clocks = stages.reduce((sum, stage) => sum + stage.clocks, 0);
   const most = Math.max(0, ...stages.map((stage) => stage.packets));
   const ratio = (a, b) => (b > 0 ? a / b : null);
-  const rows = stages.map((stage) => ({...stage, perPacket: ratio(stage.clocks, stage.packets),
-    perVector: ratio(stage.packets, stage.vectors), share: ratio(stage.clocks, clocks)}));
-  return {rows, perPacket: ratio(clocks, most), widest: Math.max(0, ...rows.map((row) => row.perPacket ?? 0))};
+  const rows = stages.map((stage) => ({
+                            ...stage,
+                            perPacket: ratio(stage.clocks, stage.packets),
+                            perVector: ratio(stage.packets, stage.vectors),
+                            share: ratio(stage.clocks, clocks)
+                          }));
+  return {
+    rows,
+    perPacket: ratio(clocks, most),
+    widest: Math.max(0, ...rows.map((row) => row.perPacket ?? 0))
+  };
 }

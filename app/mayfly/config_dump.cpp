@@ -95,8 +95,8 @@ std::vector<NetworkRoute> in_order(const std::vector<RunningRoute>& routes) {
   return ordered;
 }
 
-// What a gateway can be a neighbour in, while a file is loaded from its beginning: prefixes of addresses, then
-// routes to interfaces.
+// What a gateway can be a neighbour in, while a file is loaded from its beginning: prefixes of addresses,
+// then routes to interfaces.
 class Connected {
  public:
   explicit Connected(const std::vector<NetworkAddress>& addresses) {
@@ -401,7 +401,8 @@ Status read_ports(Session& session, Config& config, std::map<std::string, Mac>& 
       return;
     }
     if (state == "gone")
-      notes.push_back(fmt::format("Warning: port '{}' is gone: this loads once its device is there again", name));
+      notes.push_back(
+          fmt::format("Warning: port '{}' is gone: this loads once its device is there again", name));
     ports.push_back(port_of(attributes, config));
     const auto mac = mac_in(attributes, protocol::kPortMac);
     if (mac && mac != mac_in(attributes, protocol::kPortFirstMac)) changed_macs[name] = *mac;
@@ -455,7 +456,8 @@ Result<std::string> dump_running(Session& session) {
   config->network = network.finish();
   std::string text = dump_config(*config);
   if (text.size() > kMaxConfigBytes)
-    return fail(EFBIG, "the dump has {} bytes, of which mayflyd accepts at most {}", text.size(), kMaxConfigBytes);
+    return fail(EFBIG, "the dump has {} bytes, of which mayflyd accepts at most {}", text.size(),
+                kMaxConfigBytes);
   return text;
 }
 

@@ -189,6 +189,8 @@ Status read_file(const std::string& path, std::string& text) {
     status = fail(errno, "{}: {}", path, std::strerror(errno));
   else if (S_ISDIR(about.st_mode))
     status = fail(EISDIR, "{}: is a directory: expected a YAML file", path);
+  else if (S_ISCHR(about.st_mode) || S_ISBLK(about.st_mode))
+    status = fail(EINVAL, "{}: is a device: expected a YAML file", path);
   else if (S_ISREG(about.st_mode) && static_cast<uint64_t>(about.st_size) > kMaxConfigBytes)
     status =
         fail(EFBIG, "{}: {} bytes: accepted at most {}", path, about.st_size, format_bytes(kMaxConfigBytes));

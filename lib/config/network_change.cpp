@@ -363,9 +363,7 @@ class Difference {
 
   static void add_address(RequestMessage& m, const NetworkAddress& a) { begin_address_add(m, a); }
   static void delete_address(RequestMessage& m, const NetworkAddress& a) { begin_address_delete(m, a); }
-  static void add_route(RequestMessage& m, const NetworkRoute& r) {
-    begin_route_add(m, r, r.behind != 0);
-  }
+  static void add_route(RequestMessage& m, const NetworkRoute& r) { begin_route_add(m, r, r.behind != 0); }
   static void delete_route(RequestMessage& m, const NetworkRoute& r) { begin_route_delete(m, r); }
   static void add_neighbour(RequestMessage& m, const NetworkNeighbour& n) { begin_neighbour_add(m, n); }
   static void delete_neighbour(RequestMessage& m, const NetworkNeighbour& n) { begin_neighbour_delete(m, n); }

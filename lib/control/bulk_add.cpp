@@ -109,7 +109,7 @@ class BulkAdd final : public Operation {
 
  private:
   // In the order of a request that is not forced, but for the last three: giving back.
-  enum class Phase { match, sweep, walk, claim, commit, change, go_down, retire, undo, abandon, release, done };
+  enum class Phase { match, sweep, walk, claim, commit, change, down, retire, undo, abandon, release, done };
 
   void enter(Phase phase) {
     phase_ = phase;
@@ -142,9 +142,9 @@ class BulkAdd final : public Operation {
         return commit(deadline);
       case Phase::change:
         if (!each_member(deadline, [this] { change_one(); })) return publish();
-        phase_ = Phase::go_down;
+        phase_ = Phase::down;
         return true;
-      case Phase::go_down:
+      case Phase::down:
         if (!go_down(deadline)) return publish();
         publish();
         phase_ = options_.force ? Phase::done : Phase::retire;

@@ -53,7 +53,8 @@ class Dressing {
   static constexpr size_t kSpecs = 3;
   static const std::array<AttributeSpec, kSpecs>& specs() noexcept;
 
-  // For so many members. E2BIG (more than kMostOfEach), EINVAL, ERANGE (beyond the last address), EADDRNOTAVAIL.
+  // For so many members. E2BIG (more than kMostOfEach), EINVAL, ERANGE (beyond the last address),
+  // EADDRNOTAVAIL.
   static Result<Dressing> parse(const RequestAttributes& attributes, uint64_t members);
 
   bool empty() const noexcept { return size() == 0; }

@@ -41,7 +41,8 @@ Status check_change(const Dataplane& dataplane, const BulkMember& member, uint32
   return dataplane.addressing.check_lender(ifindex, spec.unnumbered);
 }
 
-Status change_settings(Dataplane& dataplane, const BulkMember& member, uint32_t ifindex, RetireList& retired) {
+Status change_settings(Dataplane& dataplane, const BulkMember& member, uint32_t ifindex,
+                       RetireList& retired) {
   InterfaceTable& table = dataplane.interfaces;
   const InterfaceSpec& spec = member.spec;
   const BulkMember::Named& named = member.named;

@@ -22,9 +22,9 @@ enum class Match : uint8_t {
 // member names, or is being deleted or moved.
 Result<Match> match_link(const Dataplane& dataplane, const BulkMember& member, uint32_t ifindex);
 
-// Gives a `changed` one what the member names. ENOBUFS, or as match_link when it is another one by now. False:
-// it is going down (control/link_change).
+// Gives a `changed` one what the member names. ENOBUFS, or as match_link when it is another one by now.
+// False: it is going down (control/link_change).
 Result<bool> change_link_in_place(Dataplane& dataplane, const BulkMember& member, uint32_t ifindex,
-                            RetireList& retired);
+                                  RetireList& retired);
 
 }  // namespace mayfly

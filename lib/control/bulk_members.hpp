@@ -58,7 +58,9 @@ class BulkMembers {
   // What the dressing counts by.
   virtual uint64_t step() const noexcept { return 0; }
   // How much work the present member is, in interfaces without dressing.
-  uint64_t weight() const noexcept { return 1 + (member_.dressing == nullptr ? 0 : member_.dressing->size()); }
+  uint64_t weight() const noexcept {
+    return 1 + (member_.dressing == nullptr ? 0 : member_.dressing->size());
+  }
   // The namespaces that members keep pointers to from one make() to the next: hold them from the beginning.
   const std::vector<Netns*>& kept_netns() const noexcept { return kept_netns_; }
   std::string_view name() const noexcept { return member_.spec.name; }

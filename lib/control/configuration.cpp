@@ -268,10 +268,10 @@ void Configuration::discard(Changes changes, ConfigText text, RetireList& retire
   if (changes.size() + text.pieces().size() <= kFreedAtOnce) return;
   constexpr size_t kBytesOfChange = 512;
   const size_t bytes = changes.size() * kBytesOfChange + text.size();
-  auto* discarded = new Discarded{{{}, static_cast<uint32_t>(std::min<size_t>(bytes, UINT32_MAX)),
-                                   kDiscardedKind.id(), 0},
-                                  std::move(changes),
-                                  std::move(text)};
+  auto* discarded =
+      new Discarded{{{}, static_cast<uint32_t>(std::min<size_t>(bytes, UINT32_MAX)), kDiscardedKind.id(), 0},
+                    std::move(changes),
+                    std::move(text)};
   retired.retire(discarded->retired);
 }
 

@@ -152,10 +152,9 @@ bool InterfaceRemoval::commit(RetireList& retired, const Deadline& deadline) noe
 HandlerResult remove_interface(Connection& connection, const nlmsghdr& request, uint32_t ifindex) {
   Dataplane& dataplane = connection.dataplane();
   const uint32_t peer = dataplane.interfaces.peer(ifindex);
-  const bool at_once =
-      dataplane.interfaces.first_child(ifindex) == kNoInterface &&
-      !dataplane.addressing.has_many_routes(ifindex) &&
-      (peer == kNoInterface || !dataplane.addressing.has_many_routes(peer));
+  const bool at_once = dataplane.interfaces.first_child(ifindex) == kNoInterface &&
+                       !dataplane.addressing.has_many_routes(ifindex) &&
+                       (peer == kNoInterface || !dataplane.addressing.has_many_routes(peer));
   if (at_once) {
     InterfaceRemoval removal(dataplane);
     if (auto added = removal.add(ifindex); !added) return std::unexpected(added.error());

@@ -112,8 +112,9 @@ Status apply_settings(Connection& connection, const RequestAttributes& attribute
 }
 
 // What cannot fail, or was checked. False: it is going down.
-Result<bool> apply_changes(Connection& connection, const ifinfomsg& fixed, const RequestAttributes& attributes,
-                     uint32_t ifindex, const std::optional<std::string_view>& new_name, bool device_done) {
+Result<bool> apply_changes(Connection& connection, const ifinfomsg& fixed,
+                           const RequestAttributes& attributes, uint32_t ifindex,
+                           const std::optional<std::string_view>& new_name, bool device_done) {
   Dataplane& dataplane = connection.dataplane();
   InterfaceTable& table = dataplane.interfaces;
   // What may fail for want of memory, or because a bulk request holds the name, comes before what cannot; a
@@ -213,8 +214,9 @@ class MoveLink final : public Operation {
     const auto changed = apply_changes(connection_, fixed(), *attributes(), ifindex_, std::nullopt, false);
     if (changed) return finish(std::nullopt);
     // Only where its routes took slices can anything have become untrue since it was decided.
-    return finish(Error{changed.error().code, fmt::format("it is in netns '{}' now, but not all was changed: {}",
-                                                          to_.name, changed.error().text)});
+    return finish(Error{
+        changed.error().code,
+        fmt::format("it is in netns '{}' now, but not all was changed: {}", to_.name, changed.error().text)});
   }
 
   bool cancel() override {
@@ -235,7 +237,8 @@ class MoveLink final : public Operation {
   // routes are taken away in slices, a claimed interface keeps the name free from others.
   Status decide() {
     Dataplane& dataplane = connection_.dataplane();
-    if (auto valid = check_changes(dataplane, to_, ifindex_, fixed(), *attributes(), std::nullopt, false); !valid)
+    if (auto valid = check_changes(dataplane, to_, ifindex_, fixed(), *attributes(), std::nullopt, false);
+        !valid)
       return valid;
     if (dataplane.interfaces.name_taken(&to_, name_))
       return fail(EEXIST, "name '{}': an interface of this name exists in netns '{}'", name_, to_.name);

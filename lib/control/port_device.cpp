@@ -69,8 +69,7 @@ class DeviceChange final : public Operation {
     }
     if (phase_ == Phase::follow) {
       if (exists() && !pass_mac_on(deadline)) return Progress::more;
-      const Result<bool> done =
-          exists() ? rest_() : fail(ENODEV, "port '{}' was deleted meanwhile", port_);
+      const Result<bool> done = exists() ? rest_() : fail(ENODEV, "port '{}' was deleted meanwhile", port_);
       if (done && *done) return succeed();
       if (done)
         phase_ = Phase::go_down;

@@ -162,13 +162,13 @@ enum BulkAttribute : uint16_t {
   kDressLladdrStep,  // u64; default: 0
   kDressFlags,       // u32: IFA_F_NODAD
   kBulkItem,  // nested, repeated (kCmdLinkBulkItems): kBulkName, kBulkTemplate, kBulkUp, kBulkDown, dressing
-  kBulkReplace,     // flag (kCmdLinkBulkAdd): what is there as asked for stays, what is there otherwise is
-                    // changed
-  kBulkSweepGroup,  // u32, with kBulkReplace: interfaces of this group that are not members are deleted
-  kBulkCreated,     // u64, answer to kBulkReplace
-  kBulkKept,        // u64, answer to kBulkReplace
-  kBulkDeleted,     // u64, answer to kBulkReplace
-  kFailureMember,   // u64: which member (item) it was, counted from 0; absent: none of them
+  kBulkReplace,      // flag (kCmdLinkBulkAdd): what is there as asked for stays, what is there otherwise is
+                     // changed
+  kBulkSweepGroup,   // u32, with kBulkReplace: interfaces of this group that are not members are deleted
+  kBulkCreated,      // u64, answer to kBulkReplace
+  kBulkKept,         // u64, answer to kBulkReplace
+  kBulkDeleted,      // u64, answer to kBulkReplace
+  kFailureMember,    // u64: which member (item) it was, counted from 0; absent: none of them
   kBulkSkipMissing,  // flag (kCmdLinkBulkDel): names that no interface has are no failure
 };
 
@@ -228,39 +228,39 @@ enum PortAttribute : uint16_t {
   kPortQueue,          // nested, repeated: kPortQueueIndex u32, kPortQueueWorker u32
   kPortQueueIndex,
   kPortQueueWorker,
-  kPortPromiscuous,        // u8
-  kPortImissed,            // u64: the device had no descriptor
-  kPortIerrors,            // u64
-  kPortRxNombuf,           // u64: no mbuf was free
-  kPortOerrors,            // u64
-  kPortState,              // string: "running", "starting", "stopping", "failed", "gone"
-  kPortReason,             // string: why it failed or is gone
-  kPortFullDuplex,         // u8
-  kPortLeastMtu,           // u32
-  kPortMostMtu,            // u32
-  kPortMtuByTags,          // binary: u32[3], the longest IP packet with 0, 1 and 2 tags
-  kPortMostRxQueues,       // u32
-  kPortMostTxQueues,       // u32
-  kPortKernelInterface,    // string: what the device sits on in the kernel; absent: nothing
-  kPortRxOffloads,         // string: in use, by DPDK's names, with blanks between
-  kPortTxOffloads,         // string
-  kPortRssTypes,           // string: in use, with blanks between; empty: no RSS
-  kPortRssOffered,         // string: what the device could do
-  kPortPromiscuousWanted,  // u8
-  kPortPromiscuousReason,  // string: why it is promiscuous although that is not wanted
-  kPortMacFilters,         // u32: addresses beside its own that the device lets pass
-  kPortMostMacFilters,     // u32
-  kPortRxPackets,          // u64: the device's own counters
-  kPortRxBytes,            // u64
-  kPortTxPackets,          // u64
-  kPortTxBytes,            // u64
-  kPortNote,               // nested, repeated: kPortText
-  kPortWarning,            // nested, repeated: kPortText
-  kPortText,               // string
-  kPortXstat,              // nested, repeated: kPortXstatName, kPortXstatValue
-  kPortXstatName,          // string: the driver's
-  kPortXstatValue,         // u64
-  kPortDriverDevargs,      // string: as the driver got them, where that differs from kPortDevargs
+  kPortPromiscuous,         // u8
+  kPortImissed,             // u64: the device had no descriptor
+  kPortIerrors,             // u64
+  kPortRxNombuf,            // u64: no mbuf was free
+  kPortOerrors,             // u64
+  kPortState,               // string: "running", "starting", "stopping", "failed", "gone"
+  kPortReason,              // string: why it failed or is gone
+  kPortFullDuplex,          // u8
+  kPortLeastMtu,            // u32
+  kPortMostMtu,             // u32
+  kPortMtuByTags,           // binary: u32[3], the longest IP packet with 0, 1 and 2 tags
+  kPortMostRxQueues,        // u32
+  kPortMostTxQueues,        // u32
+  kPortKernelInterface,     // string: what the device sits on in the kernel; absent: nothing
+  kPortRxOffloads,          // string: in use, by DPDK's names, with blanks between
+  kPortTxOffloads,          // string
+  kPortRssTypes,            // string: in use, with blanks between; empty: no RSS
+  kPortRssOffered,          // string: what the device could do
+  kPortPromiscuousWanted,   // u8
+  kPortPromiscuousReason,   // string: why it is promiscuous although that is not wanted
+  kPortMacFilters,          // u32: addresses beside its own that the device lets pass
+  kPortMostMacFilters,      // u32
+  kPortRxPackets,           // u64: the device's own counters
+  kPortRxBytes,             // u64
+  kPortTxPackets,           // u64
+  kPortTxBytes,             // u64
+  kPortNote,                // nested, repeated: kPortText
+  kPortWarning,             // nested, repeated: kPortText
+  kPortText,                // string
+  kPortXstat,               // nested, repeated: kPortXstatName, kPortXstatValue
+  kPortXstatName,           // string: the driver's
+  kPortXstatValue,          // u64
+  kPortDriverDevargs,       // string: as the driver got them, where that differs from kPortDevargs
   kPortAskedRxDescriptors,  // u32: what was asked for
   kPortAskedTxDescriptors,  // u32
   kPortFirstMac,            // 6 bytes: what it had when it was opened

@@ -281,8 +281,8 @@ void Addressing::remove_all_routes(uint32_t ifindex) noexcept {
 }
 
 bool Addressing::shed_routes(uint32_t ifindex) noexcept {
-  if (interfaces_.interface(ifindex).netns.own()->doomed) return true;
   uint32_t& routes = interfaces_.record(ifindex).routes;
+  if (routes == 0 || interfaces_.interface(ifindex).netns.own()->doomed) return true;
   const auto more = rib_of(ifindex).remove_interface(routes, kRoutesPerStep, true);
   MAYFLY_CHECK(more.has_value(), "no memory to take routes out of a FIB");
   return !*more;
@@ -348,8 +348,8 @@ Status Addressing::check_lender(uint32_t ifindex, uint32_t lender) const {
       return fail(EINVAL, "unnumbered '{}': that uses the addresses of '{}' itself, directly or over others",
                   name, interfaces_.record(ifindex).name);
     if (++lenders > kMostLenders)
-      return fail(EINVAL, "unnumbered '{}': more than {} interfaces use each other's addresses in a row", name,
-                  kMostLenders);
+      return fail(EINVAL, "unnumbered '{}': more than {} interfaces use each other's addresses in a row",
+                  name, kMostLenders);
   }
   return {};
 }

@@ -277,9 +277,9 @@ void Device::settle_mac() {
   if (rte_is_zero_ether_addr(&address) || rte_is_multicast_ether_addr(&address)) {
     rte_eth_random_addr(address.addr_bytes);
     takes_mac_ = rte_eth_dev_default_mac_addr_set(info_.port, &address) == 0;
-    info_.notes.emplace_back(takes_mac_
-                                 ? "the device has no MAC address: a random one was given"
-                                 : "the device has no MAC address and takes none: its interface has a random one");
+    info_.notes.emplace_back(
+        takes_mac_ ? "the device has no MAC address: a random one was given"
+                   : "the device has no MAC address and takes none: its interface has a random one");
   }
   info_.mac = load_mac(address.addr_bytes);
   if (!shares_mac_with_kernel()) return;
@@ -288,7 +288,8 @@ void Device::settle_mac() {
                                     format_mac(load_mac(address.addr_bytes)), format_mac(info_.mac)));
 }
 
-// Multicast always: neighbour discovery lives on it. Drivers on kernel interfaces know promiscuous mode alone.
+// Multicast always: neighbour discovery lives on it. Drivers on kernel interfaces know promiscuous mode
+// alone.
 void Device::settle_promiscuous() {
   takes_all_multicast_ = rte_eth_allmulticast_enable(info_.port) == 0;
   if (auto applied = apply_promiscuous(); !applied && applied.error().code != EOPNOTSUPP)
@@ -322,7 +323,8 @@ Status Device::apply_promiscuous() {
     error = on ? rte_eth_promiscuous_enable(info_.port) : rte_eth_promiscuous_disable(info_.port);
   info_.promiscuous = rte_eth_promiscuous_get(info_.port) == 1;
   // It has no such mode either: a ring or a file, which filters nothing.
-  if (error == -ENOTSUP && info_.promiscuous_reason == promiscuous_for_good()) info_.promiscuous_reason.clear();
+  if (error == -ENOTSUP && info_.promiscuous_reason == promiscuous_for_good())
+    info_.promiscuous_reason.clear();
   if (error == 0 || on != settings_.promiscuous) return {};
   return fail(error == -ENOTSUP ? EOPNOTSUPP : -error, "{}: promiscuous {}: {} refuses it: {}",
               settings_.name, on ? "on" : "off", devargs_.device, std::strerror(-error));

@@ -99,9 +99,12 @@ void Reclaim::Teardown::run_grace() {
   uint64_t next_allowed_ns = 0;
   uint64_t number = 0;
   while (true) {
-    while (sem_wait(&work_) != 0) {
-    }
-    while (sem_trywait(&work_) == 0) {
+    // One look answers all posts, and the last one of all may be among them: stop() posts only once.
+    if (!stop_grace_.load(std::memory_order_acquire)) {
+      while (sem_wait(&work_) != 0) {
+      }
+      while (sem_trywait(&work_) == 0) {
+      }
     }
     const bool queued = !cds_wfcq_empty(__cds_wfcq_head_cast(&retired_head_), &retired_tail_);
     if (!queued && !grace_wanted_.exchange(false, std::memory_order_acq_rel)) {

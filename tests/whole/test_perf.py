@@ -174,6 +174,23 @@ def test_survive(tmp_path):
     assert "</html>" in (tmp_path / "out/index.html").read_text()
 
 
+@pytest.mark.parametrize("name", ["ipoe-1to1", "lns-flap", "k8s-node", "vpn-hub"])
+def test_scenario(tmp_path, name):
+    """Each workload at a hundredth of its size and time: nobody is lost, and everything is back in the end."""
+    text = (ROOT / f"config/scenarios/{name}.yaml").read_text()
+    for size, small in ((r"inner 1-(?:1000|2500)\b", "inner 1-10"), (r"inner: 1-(?:1000|2500)\b", "inner: 1-10"),
+                        (r"sessions: \d+", "sessions: 480"), (r"(duration|after|every): (\d+)s", r"\1: \g<2>00ms"),
+                        (r"(every|after): \d{3}ms\n    times: \d+", r"\1: 100ms\n    times: 2"), (r"expect: .*", "expect: {lost: 0}")):
+        text = re.sub(size, small, text)
+    file = tmp_path / "small.yaml"
+    file.write_text(text)
+    report = report_of("scenario", file, "--idle", "adaptive", "--probe-rate", 1000)
+    fact = report["fact"]
+    assert fact["expectations_missed"] == fact["lost"] == fact["balance_difference"] == 0
+    assert fact["probe_received"] == fact["probe_sent"] > 0
+    assert any(name == "flap_line" for name, _ in report["result"])
+
+
 def test_interrupted_run_leaves_nothing():
     with started("churn", "--interfaces", 2000, "--rounds", 100000, "--ways", "bulk", "--stats-period",
                  "100ms") as process:

@@ -448,14 +448,14 @@ TEST(Objects, AreAbbreviatedWhereNobodyCanMistakeThem) {
 }
 
 TEST(Stages, AreSwitchedByOneWord) {
-  const auto set = [](const char* line) { return Parsed(line).attributes<genlmsghdr>(); };
+  const Parsed on("stats stages on"), off("stats stages off"), reset("stats stages reset");
   for (const char* line : {"stats stages on", "stats stages off", "stats stages reset"})
     EXPECT_EQ(Parsed(line).command(), protocol::kCmdStagesSet) << line;
-  EXPECT_EQ(set("stats stages on").number(protocol::kStagesOn), 1u);
-  EXPECT_EQ(set("stats stages off").number(protocol::kStagesOn), 0u);
-  EXPECT_FALSE(set("stats stages off").has(protocol::kStagesReset));
-  EXPECT_TRUE(set("stats stages reset").has(protocol::kStagesReset));
-  EXPECT_FALSE(set("stats stages reset").has(protocol::kStagesOn));
+  EXPECT_EQ(on.attributes<genlmsghdr>().number(protocol::kStagesOn), 1u);
+  EXPECT_EQ(off.attributes<genlmsghdr>().number(protocol::kStagesOn), 0u);
+  EXPECT_FALSE(off.attributes<genlmsghdr>().has(protocol::kStagesReset));
+  EXPECT_TRUE(reset.attributes<genlmsghdr>().has(protocol::kStagesReset));
+  EXPECT_FALSE(reset.attributes<genlmsghdr>().has(protocol::kStagesOn));
   EXPECT_TRUE(contains(Parsed("stats stages frog").error(), "'frog': expected on, off or reset"));
   EXPECT_TRUE(contains(Parsed("stats stages on off").error(), "unknown word 'off'"));
 }

@@ -335,7 +335,7 @@ TEST(Network, DumpsLoadBackWhateverIsInThem) {
 
 // What a daemon can hold a dump can say: the lists' limits are far beyond what 16 MiB of text could.
 TEST(Network, ADumpOfManyLoadsBack) {
-  constexpr unsigned kMembers = 120'000;
+  constexpr unsigned kMembers = 56'000;
   Config config;
   NetworkNamespace& netns = config.network.namespaces.emplace_back();
   netns.name = "default";
@@ -344,7 +344,7 @@ TEST(Network, ADumpOfManyLoadsBack) {
     element.link.kind = find_kind_description("dummy");
     element.link.name = fmt::format("d{}", n);
     element.link.up = true;
-    element.link.alias = std::string(100, 'x');
+    element.link.alias = std::string(255, 'x');
     NetworkAddress& address = netns.addresses.emplace_back();
     address.prefix = IpPrefix(IpAddress(Ipv4{0x0a000000 + n}), 32);
     address.device = element.link.name;

@@ -93,8 +93,8 @@ TEST(Configuration, WhatCannotBeUndoneIsTold) {
   EXPECT_EQ(table.find(netns, "b"), kNoInterface);
 }
 
-// To free what a reload consisted of takes as long as it is: it is left to teardown, whether it was made, given
-// up, or never asked for.
+// To free what a reload consisted of takes as long as it is: it is left to teardown, whether it was made,
+// given up, or never asked for.
 TEST(Configuration, WhatIsNoLongerNeededIsLeftToTeardown) {
   ControlWorld world;
   Configuration& configuration = world.dataplane().configuration;

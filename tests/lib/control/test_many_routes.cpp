@@ -26,7 +26,8 @@ class ManyRoutes : public ::testing::Test {
     table_.commit(core_);
     RetireList retired;
     Dataplane& dataplane = world_.dataplane();
-    EXPECT_TRUE(dataplane.addressing.add(core_, *parse_ip_prefix("addr", "10.0.0.1/24"), 0, retired).has_value());
+    EXPECT_TRUE(
+        dataplane.addressing.add(core_, *parse_ip_prefix("addr", "10.0.0.1/24"), 0, retired).has_value());
     for (uint32_t n = 0; n < kRoutes; ++n) {
       // A second address in the middle: routes of its own lie between the others.
       if (n == kRoutes / 2) {
@@ -35,7 +36,7 @@ class ManyRoutes : public ::testing::Test {
       }
       Route route;
       route.address = n % 2 == 0 ? IpAddress(Ipv4{0x20000000 + (n << 8)})
-                                 : IpAddress(Ipv6{0x2001'0db8'0000'0000 + n, 0});
+                                 : IpAddress(Ipv6{0x2001'0db8'0000'0000U + n, 0});
       route.length = n % 2 == 0 ? 24 : 64;
       route.oif = core_;
       EXPECT_TRUE(
@@ -44,7 +45,8 @@ class ManyRoutes : public ::testing::Test {
     dataplane.commit(retired);
   }
 
-  RequestMessage link(uint16_t type, const std::function<void(RequestMessage&)>& more = {}, uint32_t change = 0) {
+  RequestMessage link(uint16_t type, const std::function<void(RequestMessage&)>& more = {},
+                      uint32_t change = 0) {
     ifinfomsg fixed{};
     fixed.ifi_index = static_cast<int>(core_);
     fixed.ifi_change = change;
@@ -55,7 +57,8 @@ class ManyRoutes : public ::testing::Test {
   }
 
   // Runs what the message asks a step at a time, with another client at work between any two.
-  void expect_steps(uint32_t family, const RequestMessage& message, const std::function<void()>& between = {}) {
+  void expect_steps(uint32_t family, const RequestMessage& message,
+                    const std::function<void()>& between = {}) {
     TestClient client(world_, family);
     TestClient other(world_, NETLINK_ROUTE);
     client.post({reinterpret_cast<const std::byte*>(message.header()), message.size()});
@@ -70,15 +73,15 @@ class ManyRoutes : public ::testing::Test {
       RequestMessage ask;
       ask.begin_route(RTM_GETLINK, 0, ifinfomsg{});
       ask.put_string(IFLA_IFNAME, "port0");
-      EXPECT_FALSE(
-          other.exchange({reinterpret_cast<const std::byte*>(ask.header()), ask.size()}).empty());
+      EXPECT_FALSE(other.exchange({reinterpret_cast<const std::byte*>(ask.header()), ask.size()}).empty());
     }
     EXPECT_GE(steps, kRoutes / Addressing::kRoutesPerStep);
   }
 
   int code_of(uint32_t family, const RequestMessage& message) {
     TestClient client(world_, family);
-    const auto bytes = client.exchange({reinterpret_cast<const std::byte*>(message.header()), message.size()});
+    const auto bytes =
+        client.exchange({reinterpret_cast<const std::byte*>(message.header()), message.size()});
     int left = static_cast<int>(bytes.size());
     for (auto* at = reinterpret_cast<const nlmsghdr*>(bytes.data()); mnl_nlmsg_ok(at, left);
          at = mnl_nlmsg_next(at, &left))
@@ -142,7 +145,8 @@ TEST_F(ManyRoutes, BulkReplaceWithDown) {
   message.put_flag(protocol::kBulkReplace);
   client.begin(message);
   uint32_t slices = 0;
-  for (uint32_t before = netns_.rib.size(); !client.client().connection().idle(); before = netns_.rib.size()) {
+  for (uint32_t before = netns_.rib.size(); !client.client().connection().idle();
+       before = netns_.rib.size()) {
     client.client().connection().run(Deadline::after_ns(0));
     ASSERT_LE(before - netns_.rib.size(), Addressing::kRoutesPerStep + 16);
     ++slices;
@@ -201,7 +205,8 @@ TEST_F(ManyRoutes, AMoveThatBecameImpossibleChangesNothing) {
   const auto bytes = client.finish();
   ASSERT_GE(bytes.size(), sizeof(nlmsghdr) + sizeof(nlmsgerr));
   EXPECT_EQ(
-      static_cast<const nlmsgerr*>(mnl_nlmsg_get_payload(reinterpret_cast<const nlmsghdr*>(bytes.data())))->error,
+      static_cast<const nlmsgerr*>(mnl_nlmsg_get_payload(reinterpret_cast<const nlmsghdr*>(bytes.data())))
+          ->error,
       -ENODEV);
   EXPECT_EQ(table_.find(&netns_, "core"), core_);
   EXPECT_EQ(table_.state(core_), InterfaceState::live);

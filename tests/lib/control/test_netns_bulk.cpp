@@ -71,7 +71,8 @@ TEST(NetnsBulk, NoBulkRequestEntersADyingNamespace) {
     Netns& blue = **netnses.add("blue");
     BulkClient deleter(world);
     BulkClient inside(world, "blue");
-    ASSERT_EQ(inside.make({{.name = "d0", .group = 7}, {.name = "d1", .group = 7}}, {.replace = false}).code, 0);
+    ASSERT_EQ(inside.make({{.name = "d0", .group = 7}, {.name = "d1", .group = 7}}, {.replace = false}).code,
+              0);
     RequestMessage late = make(inside);
     RequestMessage gone = netns_request(protocol::kCmdNetnsDel, "blue");
     deleter.begin(gone);

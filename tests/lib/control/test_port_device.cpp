@@ -105,7 +105,8 @@ class PortDevice : public ::testing::Test {
   // What the device lets pass is what its interfaces have.
   void expect_heard(Mac mac) {
     EXPECT_EQ(info_.mac, mac);
-    for (uint32_t at = world_.interfaces().next(port_); at != kNoInterface; at = world_.interfaces().next(at + 1))
+    for (uint32_t at = world_.interfaces().next(port_); at != kNoInterface;
+         at = world_.interfaces().next(at + 1))
       EXPECT_EQ(mac_of(at), mac) << world_.interfaces().record(at).name;
     EXPECT_TRUE(world_.interfaces().port_demux(1).own_macs.count.empty());
   }

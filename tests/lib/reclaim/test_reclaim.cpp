@@ -185,6 +185,25 @@ TEST_F(ReclaimTest, AReferencedObjectWaitsAndHoldsNobodyUp) {
   EXPECT_EQ(reclaim_.backlog().objects, 0u);
 }
 
+// The grace thread must not sleep through the one wake-up that tells it to end.
+TEST_F(ReclaimTest, StopsWhileItIsWokenForSomethingElse) {
+  for (int round = 0; round < 100; ++round) {
+    Reclaim reclaim{TeardownConfig{}};
+    ASSERT_TRUE(reclaim.start());
+    // Several chunks, so that both teardown workers ask for the grace period of one that is held.
+    std::vector<std::unique_ptr<Thing>> things;
+    RetireList list;
+    for (uint32_t i = 0; i < 3'000; ++i) {
+      things.push_back(make(i, i % 1'000 == 0 ? 1 : 0));
+      list.retire(things.back()->retired);
+    }
+    reclaim.submit(list);
+    while (reclaim.statistics().waiting_objects == 0) std::this_thread::yield();
+    for (auto& thing : things) thing->references = 0;
+    ASSERT_TRUE(reclaim.stop(kTimeoutNs));
+  }
+}
+
 TEST_F(ReclaimTest, ABarrierCoversWhatWasSubmittedBeforeIt) {
   for (int round = 0; round < 50; ++round) {
     std::vector<std::unique_ptr<Thing>> things;
