@@ -130,7 +130,6 @@ def test_dressing_by_steps(mayfly):
     assert mayfly.count("parent port1") == 0
 
 
-@pytest.mark.sanitizer
 @pytest.mark.parametrize("text,texts", [
     ("name,link,type,id\na,port0,vlan,1\nb,port0,vlan,5000\n", ["plan:3", "vlan id 5000", "1..4094"]),
     ("name,link,type,id\na,port0,vlan,1\nb,port0,vlan,70000\n", ["plan:3: column id", "70000", "1..4094"]),
@@ -164,7 +163,6 @@ def test_bad_files(mayfly, tmp_path, text, texts):
     assert mayfly.json("link show") == before, done.out
 
 
-@pytest.mark.sanitizer
 @pytest.mark.parametrize("words,status,texts", [
     ("replace name s{} link port0 --sweep type vlan id 1-3", 2, ["group N"]),
     ("replace name s{} link port0 --sweep group 0 type vlan id 1-3", 1, ["group", "0"]),
