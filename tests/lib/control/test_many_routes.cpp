@@ -35,8 +35,8 @@ class ManyRoutes : public ::testing::Test {
             dataplane.addressing.add(core_, *parse_ip_prefix("addr", "10.0.1.1/24"), 0, retired).has_value());
       }
       Route route;
-      route.address =
-          n % 2 == 0 ? IpAddress(Ipv4{0x20000000 + (n << 8)}) : IpAddress(Ipv6{0x2001'0db8'0000'0000 + n, 0});
+      route.address = n % 2 == 0 ? IpAddress(Ipv4{0x20000000 + (n << 8)})
+                                 : IpAddress(Ipv6{0x2001'0db8'0000'0000ULL + n, 0});
       route.length = n % 2 == 0 ? 24 : 64;
       route.oif = core_;
       EXPECT_TRUE(
