@@ -342,10 +342,27 @@ class RunningNetwork {
     return most;
   }
 
+  // On a parent with a tag, which is the outer one, only the inner one is its own: `id` means that there.
+  static void leave_tag_to_parent(const LinkDescription& parent, LinkDescription& link) {
+    const auto value = [](auto& of, KindParameter::Role role) {
+      const auto parameters = of.kind->parameters;
+      const auto found = std::ranges::find(parameters, role, &KindParameter::role);
+      return found == parameters.end() ? nullptr : &of.values[static_cast<size_t>(found - parameters.begin())];
+    };
+    const auto* tag = value(parent, KindParameter::Role::outer);
+    auto* outer = value(link, KindParameter::Role::outer);
+    auto* inner = value(link, KindParameter::Role::inner);
+    if (tag == nullptr || !*tag || outer == nullptr || inner == nullptr || !*inner) return;
+    *outer = std::exchange(*inner, std::nullopt);
+    for (size_t at = 0; at < link.kind->parameters.size(); ++at)
+      if (link.kind->parameters[at].type == KindParameter::Type::ethertype) link.values[at].reset();
+  }
+
   // What an interface has from the one it is stacked on.
   void leave_to_parent(const RunningLink& running, LinkDescription& link) const {
     const RunningLink* parent = parent_of(running);
     if (parent == nullptr) return;
+    leave_tag_to_parent(parent->link, link);
     if (parent->mac == running.mac) link.address.reset();
     if (running.link.mtu.value_or(0) >= most_mtu(*parent)) link.mtu.reset();
   }

@@ -33,7 +33,6 @@ def test_the_last_range_varies_fastest(mayfly):
         assert link["group"] == "4" and link["operstate"] == "UP" and link["link"] == "port0"
 
 
-@pytest.mark.sanitizer
 @pytest.mark.parametrize("pattern,words,expected", [
     ("sub{}", "id 5-7", ["sub0", "sub1", "sub2"]),
     ("sub%d", "id 5-7", ["sub0", "sub1", "sub2"]),
@@ -62,7 +61,6 @@ def test_count(mayfly):
     assert re.fullmatch(r"link bulk add: matched 1 created 1 failed 0 in \S+ \S+\n", text), text
 
 
-@pytest.mark.sanitizer
 @pytest.mark.parametrize("words,status,texts", [
     ("name x link port0 type vlan id 1-2", 1, ["'x'", "{}"]),
     ("name x{} link port0 type vlan id 0-2", 1, ["vlan id", "1..4094"]),

@@ -105,15 +105,17 @@ ports: [{name: port0, devargs: "net_null0,no-rx=1"}, {name: port1, devargs: "net
 """
 
 
-def test_interfaces_longer_than_what_they_stand_on_load_back(lab):
+def test_what_is_stacked_loads_back(lab):
     daemon = started(lab, BARE)
     for command in ("netns add blue",
                     "link add v0 link port0 up type vlan id 5", "link add q0 link v0 mtu 1450 type vlan id 6",
                     "link add r0 link v0 mtu 1300 type vlan id 7", "link add b0 link port0 netns blue type vlan id 8",
+                    "link add w0 link port0 type vlan protocol 802.1ad id 9", "link add x0 link w0 type vlan id 3",
                     "link set port0 mtu 1400"):
         daemon(command)
     again = loads_back(lab, daemon)
     assert [again.link(name)["mtu"] for name in ("port0", "v0", "q0", "r0")] == [1400, 1400, 1400, 1300]
+    assert again.link("x0")["linkinfo"]["info_data"] == {"protocol": "802.1ad", "id": 9, "inner": 3}
 
 
 def test_what_the_daemon_accepts_loads_back(lab):

@@ -220,7 +220,6 @@ REFUSED = {
 }
 
 
-@pytest.mark.sanitizer
 @pytest.mark.parametrize("config,line,texts", [(case[0], case[1], case[2:]) for case in REFUSED.values()],
                          ids=list(REFUSED))
 def test_configuration_is_refused(lab, config, line, texts):
@@ -236,7 +235,6 @@ def test_a_bad_configuration_starts_no_daemon(lab):
     fails(lab, 1, "mayflyd.yaml:1", "nonsense", config="nonsense: 1\n")
 
 
-@pytest.mark.sanitizer
 @pytest.mark.parametrize("words,texts", [
     (["--nonsense"], ["--nonsense", "nearest"]),
     (["-c"], ["-c", "missing"]),

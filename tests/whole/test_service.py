@@ -352,12 +352,14 @@ def sysconfdir():
 def test_everything_is_installed(installed):
     root, _ = installed
     prefix = prefix_in(root)
-    expected = ["bin/mayfly", "sbin/mayflyd", "lib/systemd/system/mayflyd.service", "lib/sysusers.d/mayfly.conf",
+    expected = ["bin/mayfly", "bin/mayfly-perf", "sbin/mayflyd", "lib/systemd/system/mayflyd.service", "lib/sysusers.d/mayfly.conf",
                 "share/bash-completion/completions/mayfly", "share/bash-completion/completions/mayflyd",
                 "share/doc/mayfly/README.md", "share/doc/mayfly/LICENSE", "share/doc/mayfly/examples/mayflyd.yaml",
                 "share/doc/mayfly/examples/two-ports.yaml", "share/doc/mayfly/examples/70-mayfly-vfio.rules"]
+    expected += [f"share/doc/mayfly/examples/scenarios/{file.name}" for file in (ROOT / "config/scenarios").iterdir()]
     if shutil.which("scdoc"):
-        expected += ["share/man/man8/mayfly.8", "share/man/man8/mayflyd.8", "share/man/man5/mayflyd.yaml.5"]
+        expected += ["share/man/man8/mayfly.8", "share/man/man8/mayflyd.8", "share/man/man8/mayfly-perf.8",
+                     "share/man/man5/mayflyd.yaml.5"]
     missing = [name for name in expected if not (prefix / name).is_file()]
     assert not missing, missing
     files = {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}

@@ -125,7 +125,7 @@ TEST(Connection, ADeleteUnderWayIsFinishedWhenItsListEnds) {
   const auto* bytes = reinterpret_cast<const std::byte*>(buffer);
   change.messages.assign(bytes, bytes + NLMSG_ALIGN(message->nlmsg_len));
   {
-    ChangeList list(dataplane, std::vector<Change>{change}, "test");
+    ChangeList list(dataplane, std::vector{change}, "test");
     EXPECT_NE(list.step(Deadline::after_ns(kNsPerMs)), Operation::Progress::done)
         << "nothing is collected here";
   }

@@ -51,8 +51,6 @@ class ControlLoopTest : public testing::Test {
   uint32_t neighbours() { return world.dataplane().neighbours.count(); }
 
   ControlWorld world;
-  // The loop listens to it.
-  Status port_thread = world.port_thread().start();
   ControlServer server{world.dataplane(), {.path = "none", .group = ""}};
   std::unique_ptr<ControlLoop> loop;
 };

@@ -36,7 +36,7 @@ class ManyRoutes : public ::testing::Test {
       }
       Route route;
       route.address = n % 2 == 0 ? IpAddress(Ipv4{0x20000000 + (n << 8)})
-                                 : IpAddress(Ipv6{0x2001'0db8'0000'0000U + n, 0});
+                                 : IpAddress(Ipv6{0x2001'0db8'0000'0000ULL + n, 0});
       route.length = n % 2 == 0 ? 24 : 64;
       route.oif = core_;
       EXPECT_TRUE(
