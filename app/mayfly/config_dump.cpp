@@ -347,7 +347,8 @@ class RunningNetwork {
     const auto value = [](auto& of, KindParameter::Role role) {
       const auto parameters = of.kind->parameters;
       const auto found = std::ranges::find(parameters, role, &KindParameter::role);
-      return found == parameters.end() ? nullptr : &of.values[static_cast<size_t>(found - parameters.begin())];
+      return found == parameters.end() ? nullptr
+                                       : &of.values[static_cast<size_t>(found - parameters.begin())];
     };
     const auto* tag = value(parent, KindParameter::Role::outer);
     auto* outer = value(link, KindParameter::Role::outer);
