@@ -16,8 +16,8 @@ constexpr std::string_view kHelp =
        mayfly stats drops       why packets were dropped; with -d also reasons that never happened
        mayfly stats stages      where the workers' time goes; with -d also stages that met no packet
        mayfly stats stages on|off|reset
-'on' counts vectors, packets and clocks of every stage from now on, at 5 clocks a packet in full vectors and more in
-short ones; 'off' stops and keeps the counts; 'reset' counts from nothing.
+'on' counts vectors, packets and clocks of every stage from now on, at 3 clocks a packet in full vectors and up to 160
+where each comes alone; 'off' stops and keeps the counts; 'reset' counts from nothing.
 )";
 
 struct Balance {

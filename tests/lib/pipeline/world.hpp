@@ -96,6 +96,8 @@ class World {
   Netns& netns() { return *netns_; }
   const Totals& totals() const { return statistics_->totals; }
   uint64_t drops(DropReason reason) const { return totals().drops[static_cast<size_t>(reason)]; }
+  // To be driven without any of the checks.
+  Worker& worker() { return *worker_; }
   WorkerStatistics& statistics() { return *statistics_; }
   uint64_t dropped_by(uint32_t ifindex, DropReason reason);
   uint32_t mbufs_in_use() const;  // of frames put in: not yet sent or dropped
