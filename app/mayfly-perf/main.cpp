@@ -102,7 +102,8 @@ int run(std::span<const char* const> words) {
     fmt::print(stderr, "mayfly-perf: {}\n", written.error().text);
     return kExitFailed;
   }
-  return interrupted() ? kExitFailed : 0;
+  const Fact* missed = report.find_fact("expectations_missed");
+  return interrupted() || (missed != nullptr && missed->value != 0) ? kExitFailed : 0;
 }
 
 }  // namespace

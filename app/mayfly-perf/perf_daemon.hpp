@@ -43,7 +43,6 @@ class PerfDaemon {
   Status run(const std::function<Status(PerfDaemon&)>& body);
 
   const std::string& socket() const noexcept { return config_.socket.path; }
-  const Config& config() const noexcept { return config_; }
   ProbeDevice& probe_device() noexcept { return probe_; }
 
  private:

@@ -122,12 +122,6 @@ void Report::add(std::string name, std::string label, uint64_t value, std::strin
   facts.push_back({std::move(name), std::move(label), value, std::move(unit)});
 }
 
-const ResultRow* Report::find(std::string_view name, std::string_view phase) const noexcept {
-  const auto found = std::ranges::find_if(
-      results, [&](const ResultRow& row) { return row.name == name && row.phase == phase; });
-  return found == results.end() ? nullptr : &*found;
-}
-
 const Fact* Report::find_fact(std::string_view name) const noexcept {
   const auto found = std::ranges::find_if(facts, [&](const Fact& fact) { return fact.name == name; });
   return found == facts.end() ? nullptr : &*found;

@@ -69,7 +69,6 @@ struct Report {
 
   void add(std::string name, std::string label, std::string unit, std::string phase, const Summary& summary);
   void add(std::string name, std::string label, uint64_t value, std::string unit);
-  const ResultRow* find(std::string_view name, std::string_view phase = {}) const noexcept;
   const Fact* find_fact(std::string_view name) const noexcept;
 };
 

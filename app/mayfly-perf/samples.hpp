@@ -19,7 +19,6 @@ struct Summary {
 class Samples {
  public:
   void add(double value) { values_.push_back(value); }
-  bool empty() const noexcept { return values_.empty(); }
   Summary summary() const;
 
  private:

@@ -20,9 +20,9 @@ namespace {
 
 constexpr std::array<std::string_view, 7> kScenarioKeys = {"about", "skipped",  "setup", "traffic",
                                                            "flaps", "duration", "expect"};
-constexpr std::array<std::string_view, 14> kTrafficKeys = {
+constexpr std::array<std::string_view, 13> kTrafficKeys = {
     "port",   "protocol",    "outer",  "inner", "sessions", "source", "source_step",
-    "target", "target_step", "active", "zipf",  "frames",   "sizes",  "about"};
+    "target", "target_step", "active", "zipf",  "frames",   "sizes"};
 constexpr std::array<std::string_view, 2> kSizeKeys = {"bytes", "percent"};
 constexpr std::array<std::string_view, 5> kFlapKeys = {"name", "after", "every", "times", "steps"};
 constexpr std::array<std::string_view, 2> kExpectKeys = {"interfaces", "lost"};

@@ -9,14 +9,12 @@
 
 #include "base/units.hpp"
 #include "load.hpp"
-#include "probe_paths.hpp"
+#include "probed_run.hpp"
 #include "runs.hpp"
 #include "scenario.hpp"
 
 namespace mayfly::perf {
 namespace {
-
-constexpr uint64_t kWarmUpNs = 500 * kNsPerMs;
 
 struct DueFlap {
   const Flap* flap;
@@ -34,22 +32,18 @@ class ScenarioRun {
   Status prepare();
   Status flap_until_the_end(Probe& probe);
   Status flap(const Flap& flap);
-  Status check(const Probe& probe);
+  Status check();
 
   const RunContext& context_;
   const Scenario& scenario_;
   PerfDaemon& daemon_;
   Console console_;
-  ProbePaths paths_;
   std::map<std::string, Samples> lines_;  // ns a line took, by flap
 };
 
 Status ScenarioRun::prepare() {
   for (const std::string& line : scenario_.setup)
     if (auto done = console_.run(line); !done) return fail(done.error().code, "setup: {}", done.error().text);
-  auto paths = lay_probe_paths(console_, daemon_.probe_device(), context_.options.family);
-  if (!paths) return std::unexpected(paths.error());
-  paths_ = std::move(*paths);
   return {};
 }
 
@@ -96,9 +90,8 @@ Status ScenarioRun::flap_until_the_end(Probe& probe) {
   return {};
 }
 
-Status ScenarioRun::check(const Probe& probe) {
-  const ProbeCounts counts = probe.counts();
-  const uint64_t lost = counts.sent - (counts.received - counts.duplicated);
+Status ScenarioRun::check() {
+  const uint64_t lost = context_.report.find_fact("lost")->value;
   const auto count = console_.read("link count");
   if (!count) return std::unexpected(count.error());
   const uint64_t interfaces = count->at("count").get<uint64_t>() - 2 * kProbePairs;
@@ -116,35 +109,14 @@ Status ScenarioRun::check(const Probe& probe) {
 }
 
 Status ScenarioRun::run() {
-  const auto pid = daemon_pid(console_);
-  if (!pid) return std::unexpected(pid.error());
-  if (auto ready = prepare(); !ready) return ready;
-  note_limits(console_, context_.report);
-  sleep_ns(kWarmUpNs);
-  const auto before = count_load(console_);
-  if (!before) return std::unexpected(before.error());
-  Probe probe(daemon_.probe_device(), paths_.flows, context_.options.family);
-  Observer observer({.socket = daemon_.socket(),
-                     .pid = *pid,
-                     .begin_ns = context_.begin_ns,
-                     .period_ns = context_.options.period_ns,
-                     .probe = &probe});
-  probe.start(context_.options.probe_rate);
-  observer.start();
-  const Status done = flap_until_the_end(probe);
-  observer.stop();
-  probe.stop();
-  if (!done) return done;
-  const auto after = count_load(console_);
-  if (!after) return std::unexpected(after.error());
+  const ProbedRun run{.prepare = [this] { return prepare(); },
+                      .carry_out = [this](Probe& probe) { return flap_until_the_end(probe); }};
+  if (auto done = run_probed(context_, daemon_, console_, run); !done) return done;
   Report& report = context_.report;
-  take_series(observer, report);
   report.add("forwarded", "forwarded", "packets/s", "", forwarded(report.series, report.marks, "").summary());
   for (const auto& [name, samples] : lines_)
     report.add("flap_line", "a line of the flap", "ns", name, samples.summary());
-  report_probe(probe, report);
-  report_load(*before, *after, report);
-  return check(probe);
+  return check();
 }
 
 }  // namespace

@@ -3,11 +3,9 @@
 // both: the load (as fast as the worker goes) gives the throughput of each, the probe losses and latencies.
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "base/units.hpp"
 #include "load.hpp"
-#include "probe_paths.hpp"
+#include "probed_run.hpp"
 #include "runs.hpp"
 
 namespace mayfly::perf {
@@ -15,7 +13,6 @@ namespace {
 
 constexpr uint32_t kGroup = 7'002;
 constexpr uint32_t kSlices = 6;  // quiet, churn, quiet, churn ...
-constexpr uint64_t kWarmUpNs = 300 * kNsPerMs;
 
 struct ChurnTotals {
   Samples created, deleted;
@@ -30,25 +27,15 @@ class Survival {
 
  private:
   const PerfOptions& options() const { return context_.options; }
-  Status prepare();
   Status slices(Probe& probe);
   Status churn_until(uint64_t until_ns);
-  void report(const Observer& observer, const Probe& probe);
+  void report();
 
   const RunContext& context_;
   PerfDaemon& daemon_;
   Console console_;
-  ProbePaths paths_;
   ChurnTotals totals_;
 };
-
-Status Survival::prepare() {
-  if (auto laid = lay_paths(console_, load_plan(options())); !laid) return laid;
-  auto paths = lay_probe_paths(console_, daemon_.probe_device(), options().family);
-  if (!paths) return std::unexpected(paths.error());
-  paths_ = std::move(*paths);
-  return {};
-}
 
 Status Survival::churn_until(uint64_t until_ns) {
   const uint64_t count = options().churn;
@@ -90,9 +77,8 @@ Status Survival::slices(Probe& probe) {
   return {};
 }
 
-void Survival::report(const Observer& observer, const Probe& probe) {
+void Survival::report() {
   Report& report = context_.report;
-  take_series(observer, report);
   std::vector<Mark> churns;
   for (const Mark& mark : report.marks)
     if (mark.what == "churn") churns.push_back(mark);
@@ -102,7 +88,6 @@ void Survival::report(const Observer& observer, const Probe& probe) {
   report.add("forwarded", "forwarded", "packets/s", "churn", churning);
   report.add("created", "created", "interfaces/s", "", totals_.created.summary());
   report.add("deleted", "deleted", "interfaces/s", "", totals_.deleted.summary());
-  report_probe(probe, report);
   report.add("churned", "created and deleted", totals_.interfaces, "interfaces");
   if (quiet.median > 0)
     report.add("throughput_kept", "throughput kept while they come and go",
@@ -110,29 +95,10 @@ void Survival::report(const Observer& observer, const Probe& probe) {
 }
 
 Status Survival::run() {
-  const auto pid = daemon_pid(console_);
-  if (!pid) return std::unexpected(pid.error());
-  if (auto ready = prepare(); !ready) return ready;
-  note_limits(console_, context_.report);
-  sleep_ns(kWarmUpNs);
-  const auto before = count_load(console_);
-  if (!before) return std::unexpected(before.error());
-  Probe probe(daemon_.probe_device(), paths_.flows, options().family);
-  Observer observer({.socket = daemon_.socket(),
-                     .pid = *pid,
-                     .begin_ns = context_.begin_ns,
-                     .period_ns = options().period_ns,
-                     .probe = &probe});
-  probe.start(options().probe_rate);
-  observer.start();
-  const Status done = slices(probe);
-  observer.stop();
-  probe.stop();
-  if (!done) return done;
-  const auto after = count_load(console_);
-  if (!after) return std::unexpected(after.error());
-  report(observer, probe);
-  report_load(*before, *after, context_.report);
+  const ProbedRun run{.prepare = [this] { return lay_paths(console_, load_plan(options())); },
+                      .carry_out = [this](Probe& probe) { return slices(probe); }};
+  if (auto done = run_probed(context_, daemon_, console_, run); !done) return done;
+  report();
   return {};
 }
 

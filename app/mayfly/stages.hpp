@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
+// The command `stats stages`: where the workers' time goes (control/stage_view.hpp reads it), as text or
+// JSON.
 
 #include "plan.hpp"
 

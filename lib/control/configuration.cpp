@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/check.hpp"
 #include "base/log.hpp"
 #include "control/change_list.hpp"
 #include "control/generic_writer.hpp"
@@ -226,6 +227,7 @@ Status append_messages(const RequestAttributes& attributes, uint16_t number, boo
 }  // namespace
 
 void ConfigText::append(std::string_view piece) {
+  MAYFLY_DEBUG_CHECK(pieces_.use_count() == 1, "text was appended under somebody who reads it");
   bytes_ += piece.size();
   for (; !piece.empty(); piece.remove_prefix(std::min(piece.size(), kPieceBytes)))
     pieces_->emplace_back(piece.substr(0, kPieceBytes));

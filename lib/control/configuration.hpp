@@ -23,8 +23,9 @@ namespace mayfly {
 
 class Connection;
 
-// Text of any length. Whoever reads it over several slices takes a copy, which is the same text: what is
-// appended or assigned afterwards is not seen through it.
+// Text of any length. A copy costs nothing, since it shares the pieces: whoever reads them over several
+// slices takes one, and goes on reading them whatever is assigned to the original. Nothing is appended to
+// what was copied.
 class ConfigText {
  public:
   using Pieces = std::deque<std::string>;

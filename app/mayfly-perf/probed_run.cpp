@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "probe_paths.hpp"
+#include "probed_run.hpp"
 
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
-namespace mayfly::perf {
+#include "load.hpp"
 
-Result<ProbePaths> lay_probe_paths(Console& console, ProbeDevice& device, uint32_t family) {
+namespace mayfly::perf {
+namespace {
+
+constexpr uint64_t kWarmUpNs = 500 * kNsPerMs;
+
+Result<std::vector<FlowFrame>> lay_probe_paths(Console& console, ProbeDevice& device, uint32_t family) {
   const PathPlan plan{.in_port = "probe0",
                       .out_port = "probe0",
                       .in_name = "pin",
@@ -23,7 +28,7 @@ Result<ProbePaths> lay_probe_paths(Console& console, ProbeDevice& device, uint32
   const auto mac = parse_mac("address", link->at(0).at("address").get<std::string>());
   if (!mac) return std::unexpected(mac.error());
   if (auto watched = device.watch_transmit(family); !watched) return std::unexpected(watched.error());
-  return ProbePaths{flows_of(plan, *mac)};
+  return flows_of(plan, *mac);
 }
 
 void report_probe(const Probe& probe, Report& report) {
@@ -42,6 +47,39 @@ void report_probe(const Probe& probe, Report& report) {
   report.add("refused", "probe: never sent (ring full)", counts.refused, "packets");
   if (!probe.realtime())
     report.notes.push_back("the probe did not get SCHED_FIFO: refused frames may be its own sleep");
+}
+
+}  // namespace
+
+Status run_probed(const RunContext& context, PerfDaemon& daemon, Console& console, const ProbedRun& run) {
+  const PerfOptions& options = context.options;
+  const auto pid = daemon_pid(console);
+  if (!pid) return std::unexpected(pid.error());
+  if (auto ready = run.prepare(); !ready) return ready;
+  const auto flows = lay_probe_paths(console, daemon.probe_device(), options.family);
+  if (!flows) return std::unexpected(flows.error());
+  note_limits(console, context.report);
+  sleep_ns(kWarmUpNs);
+  const auto before = count_load(console);
+  if (!before) return std::unexpected(before.error());
+  Probe probe(daemon.probe_device(), *flows, options.family);
+  Observer observer({.socket = daemon.socket(),
+                     .pid = *pid,
+                     .begin_ns = context.begin_ns,
+                     .period_ns = options.period_ns,
+                     .probe = &probe});
+  probe.start(options.probe_rate);
+  observer.start();
+  const Status done = run.carry_out(probe);
+  observer.stop();
+  probe.stop();
+  if (!done) return done;
+  const auto after = count_load(console);
+  if (!after) return std::unexpected(after.error());
+  take_series(observer, context.report);
+  report_probe(probe, context.report);
+  report_load(*before, *after, context.report);
+  return {};
 }
 
 }  // namespace mayfly::perf
